@@ -1,0 +1,74 @@
+"""Projection-Hoyer: the nearest point of S_k by alternating between its hyperplane and its sphere.
+
+Reference: P. O. Hoyer, "Non-negative matrix factorization with sparseness constraints", JMLR 5 (2004), §3.1.
+
+v starts on the hyperplane Σv = k. Move from the midpoint (all free entries equal) through v to the sphere ‖v‖ = 1; fix
+negative entries at zero for good; return to the hyperplane along the free entries; repeat until nothing is negative.
+Both moves are affine in v, so that one pass over v does a whole round. The worst case is O(m²).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .compiled import kernel, reduction
+from .fast import sparse_opt_select, sums_about, threshold_norm
+
+WORST_GROWTH = 1e6  # rounding errors of the first round grow with each; past this the exact way takes over
+
+
+@reduction
+def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
+    """v ← (offset + slope·v)₊ where v > 0, zero elsewhere: the number, sum and square sum of what stays positive."""
+    d, s1, s2 = 0, 0.0, 0.0
+    for i in range(v.size):
+        moved = max(offset + slope * v[i], 0.0)
+        moved = moved if v[i] > 0 else 0.0
+        v[i] = moved
+        s1 += moved
+        s2 += moved * moved
+        d += moved > 0
+    return d, s1, s2
+
+
+@reduction
+def move_all(b: Any, centre: float, offset: float, slope: float, v: Any) -> tuple[int, float, float]:
+    """The first round: the same from b to v, with every entry free."""
+    d, s1, s2 = 0, 0.0, 0.0
+    for i in range(b.size):
+        moved = max(offset + slope * (b[i] - centre), 0.0)
+        v[i] = moved
+        s1 += moved
+        s2 += moved * moved
+        d += moved > 0
+    return d, s1, s2
+
+
+@kernel
+def sparse_opt_alternating(b: Any, k: float, near: Any, out: Any) -> None:
+    """Write to ``out`` the point of S_k nearest to b."""
+    if k * k >= b.size * (1 - 4e-16):
+        out[:] = 1 / math.sqrt(b.size)
+        return
+    v = np.empty(b.size)
+    centre, free = float(b[0]), b.size
+    s1, s2 = sums_about(b, centre)
+    norm = threshold_norm(free, s1, s2, k)
+    if norm > 0:
+        d, s1, s2 = move_all(b, centre, (k - s1 / norm) / free, 1 / norm, v)
+        growth = 1.0
+        while d < free:
+            free = d
+            norm = threshold_norm(free, s1, s2, k)
+            growth /= norm
+            if norm < 0 or growth > WORST_GROWTH:
+                norm = -1.0
+                break
+            d, s1, s2 = move_free(v, (k - s1 / norm) / free, 1 / norm)
+    if norm > 0:
+        out[:] = v
+    else:
+        sparse_opt_select(b, k, near, out)

@@ -1,0 +1,258 @@
+"""Sets as values: small frozen objects whose call gives the nearest point.
+
+==================== ==========================================================
+`Nonnegative`        y ≥ 0
+`Hoyer`              y ≥ 0, ‖y‖₂ = 1, sparsity(y) = s
+`HoyerBetween`       y ≥ 0, ‖y‖₂ = 1, lo ≤ sparsity(y) ≤ hi
+`AtMost`             y ≥ 0, at most L entries nonzero
+==================== ==========================================================
+
+Sparsity is Hoyer's (√m − ‖y‖₁/‖y‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero. At unit norm it fixes
+‖y‖₁ = k = √m − s(√m − 1), and k² is the effective size of y: it has at least k² nonzeros.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from .columns import ALTERNATING, AT_MOST, FAST, NONNEGATIVE, SORTED, project_column
+
+Method = Literal["fast", "sorted", "hoyer"]
+METHODS: dict[str, int] = {"fast": FAST, "sorted": SORTED, "hoyer": ALTERNATING}
+
+NOTHING = np.empty(0)
+
+
+@runtime_checkable
+class Projection(Protocol):
+    """What a factor's columns may be made to lie in.
+
+    Any object with this call serves as a set. One that also has ``encoded`` is reached from compiled code.
+    """
+
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
+        ...
+
+
+def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
+    """``b`` as a contiguous, finite, nonempty vector of float32 or float64."""
+    array = np.asarray(b)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} has shape {array.shape}: give one vector with at least one entry")
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers")
+    array = np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
+    if not np.isfinite(array).all():
+        where = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"{name}[{where}] is {array[where]}: every entry must be finite; replace or remove it")
+    return array
+
+
+def as_sparsity(value: Any, name: str = "sparsity") -> float:
+    """``value`` as a float in [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name}={value!r} is not a number: give one in [0, 1]")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}={value} is outside [0, 1]: 0 is flat, 1 is a single nonzero")
+    return float(value)
+
+
+def l1_norm(sparsity: float, m: int) -> float:
+    """k = ‖y‖₁ of a unit vector of length ``m`` with that Hoyer sparsity."""
+    return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
+
+
+class _Compiled:
+    """The call that all sets share: check, then the compiled projection."""
+
+    unit_norm: ClassVar[bool] = False
+
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        raise NotImplementedError
+
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
+        vector = as_vector(b)
+        other = NOTHING if near is None else as_vector(near, "near").astype(float, copy=False)
+        if near is not None and other.size != vector.size:
+            raise ValueError(f"near has {other.size} entries and b has {vector.size}: they must agree")
+        out = np.empty_like(vector)
+        project_column(*self.encoded(vector.size), vector, other, out, math.nan)
+        return out
+
+
+@dataclass(frozen=True)
+class Nonnegative(_Compiled):
+    """{y ≥ 0}.
+
+    >>> Nonnegative()([3.0, -1.0, 2.0])
+    array([3., 0., 2.])
+    """
+
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        return NONNEGATIVE, 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Hoyer(_Compiled):
+    """{y ≥ 0, ‖y‖₂ = 1, Hoyer sparsity of y = ``sparsity``}.
+
+    Parameters
+    ----------
+    sparsity : float in [0, 1]
+        0 is flat, 1 is a single nonzero.
+    method : {"fast", "sorted", "hoyer"}
+        How the nearest point is found; the answers are equal. "fast": a few vectorised passes, linear time. "sorted":
+        the paper's Algorithm 2. "hoyer": Projection-Hoyer (Hoyer 2004).
+
+    Examples
+    --------
+    >>> y = Hoyer(0.5)([3.0, 2.0, 1.0, 0.0])
+    >>> y.round(3), round(float(hoyer_sparsity(y)), 6)
+    (array([0.894, 0.447, 0.159, 0.   ]), 0.5)
+    """
+
+    sparsity: float
+    method: Method = "fast"
+    unit_norm: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sparsity", as_sparsity(self.sparsity))
+        check_method(self.method)
+
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        k = l1_norm(self.sparsity, m)
+        return METHODS[self.method], k, k
+
+
+@dataclass(frozen=True)
+class HoyerBetween(_Compiled):
+    """{y ≥ 0, ‖y‖₂ = 1, ``lo`` ≤ Hoyer sparsity of y ≤ ``hi``}; None leaves an end open.
+
+    Reference: M. Heiler and C. Schnörr, "Learning sparse representations by non-negative matrix factorization and
+    sequential cone programming", JMLR 7 (2006).
+
+    Examples
+    --------
+    >>> between = HoyerBetween(0.2, 0.4)
+    >>> round(float(hoyer_sparsity(between([9.0, 1.0, 1.0, 1.0]))), 6)
+    0.4
+    """
+
+    lo: float | None = None
+    hi: float | None = None
+    method: Method = "fast"
+    unit_norm: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        lo = 0.0 if self.lo is None else as_sparsity(self.lo, "lo")
+        hi = 1.0 if self.hi is None else as_sparsity(self.hi, "hi")
+        if lo > hi:
+            raise ValueError(f"sparsity interval ({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
+        object.__setattr__(self, "lo", lo)
+        object.__setattr__(self, "hi", hi)
+        check_method(self.method)
+
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        assert self.lo is not None and self.hi is not None
+        return METHODS[self.method], l1_norm(self.hi, m), l1_norm(self.lo, m)
+
+
+@dataclass(frozen=True)
+class AtMost(_Compiled):
+    """{y ≥ 0, at most ``nonzeros`` entries nonzero}.
+
+    Examples
+    --------
+    >>> AtMost(2)([1.0, 3.0, -5.0, 2.0])
+    array([0., 3., 0., 2.])
+    """
+
+    nonzeros: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.nonzeros, bool) or not isinstance(self.nonzeros, numbers.Integral) or self.nonzeros < 1:
+            raise ValueError(f"nonzeros={self.nonzeros!r}: give a whole number of at least 1")
+        object.__setattr__(self, "nonzeros", int(self.nonzeros))
+
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        return AT_MOST, 0.0, float(self.nonzeros)
+
+
+def check_method(method: Any) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}")
+
+
+def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.NDArray[Any]:
+    """The y ≥ 0 with ‖y‖₁ = k and ‖y‖₂ = 1 that maximises bᵀy: the paper's Algorithm 2, exact, in linear time.
+
+    Since all such y have the same norm, it is also the one nearest to b.
+
+    Parameters
+    ----------
+    b : array of shape (m,)
+    k : float in [1, √m]
+        1 is a single nonzero, √m is flat; ``k = √m − s(√m − 1)`` gives Hoyer sparsity s.
+    method : {"fast", "sorted", "hoyer"}
+        As for `Hoyer`.
+
+    References
+    ----------
+    Potluru et al., "Block Coordinate Descent for Sparse NMF", Algorithm 2.
+
+    Examples
+    --------
+    >>> y = sparse_opt([3.0, 2.0, 1.0, 0.0], 1.2)
+    >>> y.round(3), round(float(y.sum()), 6)
+    (array([0.98, 0.2 , 0.02, 0.  ]), 1.2)
+    """
+    vector = as_vector(b)
+    check_method(method)
+    most = math.sqrt(vector.size)
+    if not isinstance(k, numbers.Real) or not 1 - 1e-12 <= k <= most * (1 + 1e-12):
+        raise ValueError(f"k={k} is outside [1, √m] = [1, {most:g}]: 1 is a single nonzero, √m is flat")
+    k = min(max(float(k), 1.0), most)
+    out = np.empty_like(vector)
+    project_column(METHODS[method], k, k, vector, NOTHING, out, math.nan)
+    return out
+
+
+def hoyer_sparsity(x: npt.ArrayLike, axis: int | None = None) -> Any:
+    """Hoyer's sparsity (√m − ‖x‖₁/‖x‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero.
+
+    It does not change with scale or sign. A zero vector has none (nan); a vector of length 1 has sparsity 1.
+
+    Parameters
+    ----------
+    x : array
+    axis : int, optional
+        Along which the vectors lie; by default all of ``x`` is one vector.
+
+    Examples
+    --------
+    >>> float(hoyer_sparsity([1, 1, 1, 1])), float(hoyer_sparsity([0, 5, 0, 0]))
+    (0.0, 1.0)
+    >>> hoyer_sparsity([[1, 0], [1, 1]], axis=1)
+    array([1., 0.])
+    """
+    array = np.abs(np.asarray(x, dtype=float))
+    if axis is None:
+        array, axis = array.ravel(), 0
+    m = array.shape[axis]
+    if not m:
+        raise ValueError("x is empty: sparsity needs at least one entry")
+    top = array.max(axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        array /= top  # neither norm can overflow now; 0/0 is nan, as it should be
+    ratio = array.sum(axis=axis) / np.sqrt(np.square(array).sum(axis=axis))
+    if m == 1:
+        return np.where(np.isnan(ratio), np.nan, 1.0)[()]
+    return np.clip((math.sqrt(m) - ratio) / (math.sqrt(m) - 1), 0, 1)
