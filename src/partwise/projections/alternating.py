@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import kernel, reduction
+from ..compiled import kernel, reduction
 from .fast import sparse_opt_select, sums_about, threshold_norm
 
 WORST_GROWTH = 1e6  # rounding errors of the first round grow with each; past this the exact way takes over

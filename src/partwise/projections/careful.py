@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import kernel, reduction
+from ..compiled import kernel, reduction
 
 NEAR_TIE = -1e-100  # a depth whose square is lost beside that of the range
 DEEPEST = -1e100  # deep enough to stay out of every support; its square is still finite

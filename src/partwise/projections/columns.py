@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .alternating import sparse_opt_alternating
-from .compiled import kernel
+from ..compiled import kernel
 from .fast import sparse_opt_fast, sums_above, write_above
 from .sorted import sparse_opt_sorted
 

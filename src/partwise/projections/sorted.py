@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .careful import settle, write_support
-from .compiled import kernel
+from ..compiled import kernel
 
 
 @kernel

@@ -47,6 +47,6 @@ def _compile(function: Function, **options: Any) -> Function:
 def sources() -> str:
     """A digest of the package's sources: a kernel in the cache is good for these alone."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

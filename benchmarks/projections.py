@@ -1,0 +1,206 @@
+"""How long the nearest point of a Hoyer set takes: the package's methods against sorting and Projection-Hoyer.
+
+    python benchmarks/projections.py [--quick]
+
+One thread. On every vector all methods take turns, in an order that moves on by one each time; a call too short for the
+clock is repeated until it is not. Compiled methods are timed as the sequential pass calls them: on a contiguous
+vector, into a given one, without the public functions' checks. The geometric input makes "fast" give up its passes; it
+spans more digits than a double has, so the methods that lose them all are left out there (–).
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import itertools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from partwise.projections.columns import ALTERNATING, FAST, SORTED, project_column
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+Solver = Callable[[Vector, float, Vector], Vector]  # b, k and where a compiled one writes: the answer
+
+SPARSITIES = (0.2, 0.4, 0.6, 0.8)
+PROBLEMS = 40
+SHORTEST = 2e-4  # seconds: the least that is taken for a measurement
+NOTHING = np.empty(0)
+vectorised = numba.njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")  # the package's own flags
+
+INPUTS: dict[str, Callable[[np.random.Generator, int], Vector]] = {
+    "uniform": lambda rng, m: rng.random(m),
+    "normal": lambda rng, m: rng.standard_normal(m),
+    "exponential": lambda rng, m: rng.exponential(size=m),
+    "geometric": lambda rng, m: -rng.permutation(np.exp(np.linspace(-30, 30, m))),
+}
+
+
+def packaged(code: int) -> Solver:
+    def solve(b: Vector, k: float, out: Vector) -> Vector:
+        project_column(code, k, k, b, NOTHING, out, math.nan)
+        return out
+
+    return solve
+
+
+def sorted_numpy(b: Vector, k: float, out: Vector) -> Vector:
+    """The paper's Algorithm 2 in NumPy: thresholds of all leading sets at once, from cumulative sums."""
+    a = np.sort(b)[::-1] - b.mean()
+    s1, s2 = np.cumsum(a), np.cumsum(a * a)
+    first = math.floor(k * k)
+    a, s1, s2, p = a[first:], s1[first:], s2[first:], np.arange(first + 1, b.size + 1)
+    norm = np.sqrt((p * s2 - s1 * s1) / (p - k * k))
+    threshold = (s1 - k * norm) / p
+    last = np.count_nonzero(a > threshold) - 1
+    return np.maximum(b - (b.mean() + threshold[last]), 0) / norm[last]
+
+
+def hoyer_numpy(b: Vector, k: float, out: Vector) -> Vector:
+    """Hoyer's §3.1 in NumPy. Only the free entries are carried along."""
+    free, v = np.arange(b.size), b + (k - b.sum()) / b.size
+    while True:
+        middle = k / v.size
+        v -= middle
+        v *= math.sqrt((1 - k * middle) / (v @ v))
+        v += middle
+        stay = v > 0
+        if stay.all():
+            break
+        free, v = free[stay], v[stay]
+        v += (k - v.sum()) / v.size
+    answer = np.zeros(b.size)
+    answer[free] = v
+    return answer
+
+
+@vectorised
+def sums(v: Vector, least: float, offset: float) -> tuple[float, float]:
+    """Σw and Σw² of the free w = v + offset: those with v > least."""
+    s1, s2 = 0.0, 0.0
+    for i in range(v.size):
+        w = v[i] + offset if v[i] > least else 0.0
+        s1 += w
+        s2 += w * w
+    return s1, s2
+
+
+@vectorised
+def move(v: Vector, least: float, offset: float, alpha: float, middle: float, out: Vector) -> tuple[int, float]:
+    """out = (middle + α·w)₊ for the free w = v + offset, zero for the others: how many are positive, and their sum."""
+    d, s = 0, 0.0
+    for i in range(v.size):
+        moved = max(middle + alpha * (v[i] + offset), 0.0)
+        moved = moved if v[i] > least else 0.0
+        out[i] = moved
+        s += moved
+        d += moved > 0
+    return d, s
+
+
+@numba.njit(error_model="numpy")
+def hoyer_published(b: Vector, k: float, out: Vector) -> Vector:
+    """Hoyer's §3.1 as published: one pass for the quadratic of α, one to move, to zero and to sum.
+
+    The return to the hyperplane is a shift of the free entries, so that both passes can apply it as they read.
+    """
+    d, stay, v, least, s = 0, b.size, b, -np.inf, sums(b, -np.inf, 0.0)[0]
+    while stay != d:
+        d, middle = stay, k / stay
+        offset = (k - s) / d - middle
+        s1, s2 = sums(v, least, offset)
+        half = middle * s1  # α²·s2 + 2α·half + d·middle² = 1
+        alpha = (math.sqrt(half * half + s2 * (1 - k * middle)) - half) / s2
+        stay, s = move(v, least, offset, alpha, middle, out)
+        v, least = out, 0.0
+    return out
+
+
+SOLVERS: dict[str, Solver] = {
+    "np.sort": lambda b, k, out: np.sort(b),
+    "fast": packaged(FAST),
+    "sorted": packaged(SORTED),
+    "Hoyer": packaged(ALTERNATING),
+    "sorted, NumPy": sorted_numpy,
+    "Hoyer, published": hoyer_published,
+    "Hoyer, NumPy": hoyer_numpy,
+}
+NAMES = list(SOLVERS)
+
+
+def seconds(solve: Solver, b: Vector, k: float, out: Vector) -> float:
+    """How long one call takes."""
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            solve(b, k, out)
+        elapsed = time.perf_counter() - start
+        if elapsed >= SHORTEST:
+            return elapsed / calls
+        calls = max(2 * calls, math.ceil(1.2 * calls * SHORTEST / max(elapsed, 1e-7)))
+
+
+def measure(kind: str, m: int, problems: int) -> Vector:
+    """Seconds by sparsity, problem and solver; nan for those left out."""
+    names = NAMES[:4] if kind == "geometric" else NAMES
+    times = np.full((len(SPARSITIES), problems, len(NAMES)), np.nan)
+    out = np.empty(m)
+    for j, (i, sparsity) in itertools.product(range(problems), enumerate(SPARSITIES)):
+        b = INPUTS[kind](np.random.default_rng((m, j)), m)
+        k = math.sqrt(m) - sparsity * (math.sqrt(m) - 1)
+        exact = SOLVERS["sorted"](b, k, np.empty(m))
+        assert all(np.abs(SOLVERS[n](b, k, out) - exact).max() < 1e-8 for n in names[1:]), (kind, m, sparsity, j)
+        for n in names[j % len(names) :] + names[: j % len(names)]:
+            times[i, j, NAMES.index(n)] = seconds(SOLVERS[n], b, k, out)
+    return times
+
+
+def row(label: str, means: Vector) -> str:
+    return f"{label:>12}" + "".join(f"{'–':>18}" if np.isnan(t) else f"{1e3 * t:18.4f}" for t in means)
+
+
+def verdict(text: str, times: Vector, above: str, below: str, least: float, most: float) -> str:
+    """The ratio of mean times, and the median of the ratios; both must lie between ``least`` and ``most``."""
+    upper, lower = times[..., NAMES.index(above)], times[..., NAMES.index(below)]
+    mean, median = upper.mean() / lower.mean(), float(np.median(upper / lower))
+    target = f"≥ {least}" if least else f"≤ {most}"
+    outcome = "meets" if least <= min(mean, median) <= max(mean, median) <= most else "misses"
+    return f"{text:<55} mean {mean:6.2f}  median {median:6.2f}  {outcome} {target}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="four small sizes, three problems each")
+    quick = parser.parse_args().quick
+    sizes = [100 * 2**i for i in range(4 if quick else 13)]
+    problems = 3 if quick else PROBLEMS
+    measure("uniform", 100, 1)  # compiles
+    last = {}
+    for kind in INPUTS:
+        print(f"\n{kind}: mean milliseconds of {problems} problems at each of the sparsities {SPARSITIES}")
+        print(f"{'size':>12}" + "".join(f"{name:>18}" for name in NAMES), flush=True)
+        for m in sizes:
+            last[kind] = measure(kind, m, problems)
+            print(row(f"{m:,}", last[kind].mean(axis=(0, 1))), flush=True)
+        for sparsity, means in zip(SPARSITIES, last[kind].mean(axis=1), strict=True):
+            print(row(f"at {sparsity}", means))
+    print(f"\nm = {sizes[-1]:,}" + " (the targets are for 409,600)" * quick)
+    uniform, geometric = last["uniform"], last["geometric"]
+    print(verdict("uniform: fast ÷ np.sort", uniform, "fast", "np.sort", 0, 0.35))
+    for name in ("Hoyer", "Hoyer, published", "Hoyer, NumPy"):
+        print(verdict(f"uniform: {name} ÷ fast", uniform, name, "fast", 2.5, math.inf))
+    print(verdict("geometric: fast ÷ np.sort", geometric, "fast", "np.sort", 0, 5))
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()

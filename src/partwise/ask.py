@@ -1,0 +1,100 @@
+"""What users ask for, checked and turned into what the library works with. Every message says what to do."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .data import Data
+from .projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
+from .projections.sets import METHODS, as_sparsity, check_method, l1_norm
+from .updates import Columns
+
+
+class CapacityWarning(UserWarning):
+    """The parts asked for are too small to cover the features."""
+
+
+def as_count(value: Any, name: str) -> int:
+    """``value`` as a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
+    return int(value)
+
+
+def as_penalty(value: Any, name: str) -> tuple[float, float]:
+    """A penalty (on activations, on components); one number is meant for the activations."""
+    pair = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value, 0.0)
+    if len(pair) != 2 or not all(isinstance(p, numbers.Real) and 0 <= p < np.inf for p in pair):
+        raise ValueError(f"{name}={value!r}: give a number of at least 0, or a pair (on activations, on components)")
+    return float(pair[0]), float(pair[1])
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A random generator from what scikit-learn and NumPy call a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+        return np.random.default_rng(int(random_state))
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
+    """The sets that a ``sparsity`` asks for, one for each of ``r`` columns.
+
+    None: y ≥ 0. A number or a tuple (lo, hi): the same for all. A list or array: one entry for each column, each a
+    number, a pair, or None (unit norm, any sparsity).
+    """
+    check_method(method)
+    if sparsity is None:
+        return Columns.same(Nonnegative(), r)
+    if isinstance(sparsity, list | np.ndarray) and np.ndim(sparsity) != 0 or _is_listing(sparsity):
+        if len(sparsity) != r:
+            raise ValueError(f"{name} has {len(sparsity)} values for n_components={r}: give one for each part")
+        return Columns(tuple(_as_set(s, method, f"{name}[{j}]") for j, s in enumerate(sparsity)))
+    return Columns.same(_as_set(sparsity, method, name), r)
+
+
+def _is_listing(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _as_set(value: Any, method: Method, name: str) -> Projection:
+    if isinstance(value, Projection):
+        return value
+    if value is None:
+        return HoyerBetween(None, None, method)
+    if isinstance(value, tuple | list | np.ndarray) and np.ndim(value):
+        if len(value) != 2:
+            raise ValueError(f"{name}={value!r}: an interval is a pair (lo, hi)")
+        lo, hi = value
+        lo, hi = (None if end is None else as_sparsity(end, name) for end in (lo, hi))
+        if lo is not None and hi is not None and lo > hi:
+            raise ValueError(f"{name}=({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
+        return HoyerBetween(lo, hi, method)
+    return Hoyer(as_sparsity(value.item() if isinstance(value, np.ndarray) else value, name), method)
+
+
+def warn_of_capacity(sets: Columns, data: Data) -> None:
+    """Warn where the parts' effective sizes add up to less than the features that are not zero everywhere."""
+    m = data.shape[1]
+    table = sets.encoded(m)
+    if table is None or not sets.unit_norm or not np.isin(table[:, 0], list(METHODS.values())).all():
+        return
+    capacity = float(np.square(table[:, 2]).sum())
+    if capacity < m:
+        used = int(np.count_nonzero(data.sqnorms(1)))
+        if capacity < used:
+            even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
+            warnings.warn(
+                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and X "
+                f"has {used} features: they cannot cover X evenly, so expect a large error. Ask for more parts, or for a "
+                f"sparsity of at most {max(even, 0):.2f}",
+                CapacityWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,258 @@
+"""Whatever holds X, and the only code that touches it.
+
+Each kind of data answers the same few questions; `as_data` finds the kind. X is samples × features, everywhere:
+``factors[0]`` are the activations (samples × r), ``factors[1]`` the parts (features × r), and X ≈ factors[0] factors[1]ᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from .compiled import reduction
+from .statistics import Array, Stats
+
+CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
+
+
+class Data(Protocol):
+    """What the loop and the starts may ask of X."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    sqnorm: float
+
+    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
+        """The statistics of ``factors[mode]``, given the Gram matrix of every factor.
+
+        The arrays belong to the data: the next call for the same mode overwrites them.
+        """
+        ...
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        """‖X − model‖², from the residual itself: exact where the statistics cancel."""
+        ...
+
+    def times(self, vector: Array, mode: int) -> Array:
+        """X·vector (mode 0: one number a sample) or Xᵀ·vector (mode 1: one a feature), in double precision."""
+        ...
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
+        ...
+
+    def sqnorms(self, mode: int) -> Array:
+        """‖·‖² of each sample (mode 0) or feature (mode 1)."""
+        ...
+
+    @property
+    def matrix(self) -> Any:
+        """X, for linear algebra that takes arrays and scipy's sparse matrices (the starts' truncated SVD)."""
+        ...
+
+
+def as_data(X: Any) -> Data:
+    """X as data: arrays (float32 and float64 kept, other numbers as float64) or scipy sparse, checked.
+
+    Raises ValueError for what no factorization can use: not two-dimensional, empty, NaN, infinite or negative.
+    """
+    if isinstance(X, DenseData | SparseData):
+        return X
+    data: Data = SparseData(X) if sp.issparse(X) else DenseData(X)
+    if not np.isfinite(data.sqnorm) or (data.sqnorm < 1e-280 and np.any(data.sqnorms(0) != 0)):
+        raise ValueError(f"X has ‖X‖² = {data.sqnorm:g}, which double precision cannot work with: rescale X")
+    return data
+
+
+class _Matrix:
+    """What dense and sparse matrices share."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    matrix: Any
+
+    def __init__(self) -> None:
+        if len(self.shape) != 2 or not all(self.shape):
+            raise ValueError(f"X has shape {self.shape}: give samples × features, at least one of each")
+        self._cross: dict[int, Array] = {}
+
+    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
+        rest = factors[1 - mode]
+        shape = (self.shape[mode], rest.shape[1])
+        if mode not in self._cross or self._cross[mode].shape != shape:
+            self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
+        self._multiply(rest, mode, self._cross[mode])
+        return Stats(self._cross[mode], grams[1 - mode], self.sqnorm)
+
+    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+        raise NotImplementedError
+
+    def times(self, vector: Array, mode: int) -> Array:
+        return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
+
+    @property
+    def sqnorm(self) -> float:
+        return float(self.sqnorms(0).sum())
+
+    def sqnorms(self, mode: int) -> Array:
+        return (self._sqnorms_of_samples, self._sqnorms_of_features)[mode]
+
+    @cached_property
+    def _sqnorms_of_samples(self) -> Array:
+        raise NotImplementedError
+
+    @cached_property
+    def _sqnorms_of_features(self) -> Array:
+        raise NotImplementedError
+
+
+class DenseData(_Matrix):
+    """A dense array, in C or Fortran order; other strides are copied once."""
+
+    def __init__(self, X: Any) -> None:
+        array = np.asarray(X)
+        if array.dtype.kind == "c" or array.dtype.kind not in "buifO":
+            raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
+        array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
+            array = np.ascontiguousarray(array)
+        self.matrix, self.shape, self.dtype = array, array.shape, array.dtype
+        super().__init__()
+        check_values(array.min(), array.max(), self._offenders)
+
+    def _offenders(self) -> tuple[int, int, float]:
+        for rows in self._chunks():
+            bad = np.argwhere(~(np.isfinite(self.matrix[rows]) & (self.matrix[rows] >= 0)))
+            if len(bad):
+                i, j = int(bad[0, 0]) + rows.start, int(bad[0, 1])
+                return i, j, float(self.matrix[i, j])
+        raise AssertionError("unreachable: the least or the largest value is bad")
+
+    def _chunks(self) -> list[slice]:
+        step = max(1, CHUNK_ENTRIES // self.shape[1])
+        return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
+
+    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+        np.matmul(rest.T, self.matrix if mode else self.matrix.T, out=out.T)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        activations, parts = (np.asarray(f, dtype=self.dtype) for f in factors)
+        total = 0.0
+        for rows in self._chunks():
+            residual = activations[rows] @ parts.T
+            np.subtract(self.matrix[rows], residual, out=residual)
+            total += float(square_sums(residual).sum())
+        return total
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        return np.array((self.matrix if mode else self.matrix.T)[:, which], order="F")
+
+    @cached_property
+    def _sqnorms_of_samples(self) -> Array:
+        return np.concatenate([square_sums(np.ascontiguousarray(self.matrix[rows])) for rows in self._chunks()])
+
+    @cached_property
+    def _sqnorms_of_features(self) -> Array:
+        total = np.zeros(self.shape[1])
+        for rows in self._chunks():
+            total += np.square(self.matrix[rows], dtype=float).sum(axis=0)
+        return total
+
+
+class SparseData(_Matrix):
+    """A scipy sparse matrix or array, CSR or CSC (others are converted to CSR), never made dense."""
+
+    def __init__(self, X: Any) -> None:
+        if X.dtype.kind not in "buif":
+            raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
+        self.shape = X.shape
+        super().__init__()
+        if X.format not in ("csr", "csc"):
+            X = X.tocsr()
+        X = X.astype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        if not X.has_canonical_format:  # entries stored twice mean their sum
+            X = X.copy()
+            X.sum_duplicates()
+        self.matrix, self.dtype = X, X.dtype
+        if X.data.size:
+            check_values(X.data.min(), X.data.max(), self._offenders)
+
+    def _offenders(self) -> tuple[int, int, float]:
+        where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])
+        outer = int(np.searchsorted(self.matrix.indptr, where, side="right")) - 1
+        inner = int(self.matrix.indices[where])
+        i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
+        return i, j, float(self.matrix.data[where])
+
+    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+        out[...] = (self.matrix.T if mode else self.matrix) @ np.ascontiguousarray(rest)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        """Σ over stored entries of (x − model)² − model², plus ‖model‖² from the Gram matrices."""
+        activations, parts = (np.ascontiguousarray(f, dtype=float) for f in factors)
+        by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
+        outer, inner = (activations, parts) if self.matrix.format == "csr" else (parts, activations)
+        stored = stored_error(by_rows.data, by_rows.indices, by_rows.indptr, outer, inner)
+        model = np.vdot(activations.T @ activations, parts.T @ parts)
+        return float(max(stored + model, 0.0))
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        chosen = self.matrix[:, which] if mode else self.matrix[which].T
+        return np.asfortranarray(chosen.toarray())
+
+    @cached_property
+    def _sqnorms_of_samples(self) -> Array:
+        return self._sqnorms_along(1)
+
+    @cached_property
+    def _sqnorms_of_features(self) -> Array:
+        return self._sqnorms_along(0)
+
+    def _sqnorms_along(self, axis: int) -> Array:
+        squares = self.matrix.astype(float)
+        squares.data **= 2
+        return np.asarray(squares.sum(axis=axis)).ravel()
+
+
+def check_values(least: float, largest: float, find: Any) -> None:
+    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value)."""
+    if np.isfinite(least) and np.isfinite(largest) and least >= 0:
+        return
+    i, j, value = find()
+    if np.isnan(value):
+        raise ValueError(f"Input X contains NaN, first at row {i}, column {j}: remove or impute missing values")
+    if np.isinf(value):
+        raise ValueError(f"Input X contains infinity, first at row {i}, column {j}: replace or remove it")
+    raise ValueError(
+        f"Negative values in data passed to partwise: X[{i}, {j}] is {value:g}, and a sum of nonnegative parts "
+        "cannot be negative; shift or clip the data"
+    )
+
+
+@reduction
+def square_sums(rows: Any) -> Any:
+    """The sum of squares of each row, in double precision."""
+    sums = np.zeros(rows.shape[0])
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += float(rows[i, j]) * float(rows[i, j])
+        sums[i] = total
+    return sums
+
+
+@reduction
+def stored_error(values: Any, indices: Any, starts: Any, outer: Any, inner: Any) -> float:
+    """Σ (x − model)² − model² over the stored entries of a compressed matrix."""
+    total = 0.0
+    for i in range(starts.size - 1):
+        for e in range(starts[i], starts[i + 1]):
+            model = 0.0
+            for a in range(outer.shape[1]):
+                model += outer[i, a] * inner[indices[e], a]
+            total += values[e] * (values[e] - 2 * model)
+    return total

@@ -1,0 +1,151 @@
+"""Where a fit starts, and where a dead component starts again. Sees data and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from .data import Data
+from .statistics import Array, Stats
+from .updates import Columns
+
+Generator = np.random.Generator
+Factors = list[Array]
+
+
+def random(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+    """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
+    return [_random_factor(data, mode, r, sets[mode], rng) for mode in (0, 1)]
+
+
+def _random_factor(data: Data, mode: int, r: int, sets: Columns, rng: Generator) -> Array:
+    rows = data.shape[mode]
+    if sets.nonnegative:
+        return np.asfortranarray(rng.random((rows, r)))
+    vector = rng.random(rows)
+    return np.asfortranarray(np.stack([rng.permutation(s(vector)) for s in sets], axis=1))
+
+
+def samples(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+    """Parts from samples of X that lie far from each other, activations uniform.
+
+    As in k-means++, each sample is drawn with a chance proportional to its squared distance from the span of those
+    already drawn, so that near copies are not drawn twice. Where activations are constrained and parts are not, the
+    same is done with features.
+    """
+    mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
+    left = data.sqnorms(mode).copy()
+    basis = np.zeros((data.shape[1 - mode], 0))
+    chosen: list[int] = []
+    while len(chosen) < min(r, data.shape[mode]) and left.max() > 1e-12 * data.sqnorm / len(left):
+        chosen.append(int(rng.choice(len(left), p=left / left.sum())))
+        vector = data.vectors(mode, np.array(chosen[-1:])).astype(float)[:, 0]
+        vector -= basis @ (basis.T @ vector)
+        vector /= max(np.linalg.norm(vector), 1e-300)
+        basis = np.column_stack([basis, vector])
+        left = np.maximum(left - data.times(vector, mode) ** 2, 0)
+        left[chosen] = 0
+    columns = data.vectors(mode, np.array(chosen, dtype=int)).astype(float)
+    factors = random(data, r, sets, rng)
+    for j in range(columns.shape[1]):
+        factors[1 - mode][:, j] = sets[1 - mode][j](columns[:, j])
+    return factors
+
+
+def nndsvd(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+    """From a truncated SVD: of each singular pair its stronger signed half, then projected; zeros filled with the mean.
+
+    Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
+    factorization", Pattern Recognition 41 (2008). Components beyond the rank of the SVD start at random.
+    """
+    factors = random(data, r, sets, rng)
+    rank = min(r, *data.shape)
+    left, values, right = randomized_svd(data.matrix, rank, random_state=int(rng.integers(2**31)))
+    for j in range(rank):
+        u, v = left[:, j], right[j]
+        if np.linalg.norm(np.maximum(u, 0)) * np.linalg.norm(np.maximum(v, 0)) < (
+            np.linalg.norm(np.minimum(u, 0)) * np.linalg.norm(np.minimum(v, 0))
+        ):
+            u, v = -u, -v
+        for mode, vector in ((0, np.maximum(u, 0)), (1, np.maximum(v, 0))):
+            vector = vector.astype(float) * np.sqrt(values[j])
+            vector[vector == 0] = vector.mean()
+            factors[mode][:, j] = sets[mode][j](vector)
+    return factors
+
+
+STARTS: dict[str, Callable[[Data, int, Sequence[Columns], Generator], Factors]] = {
+    "random": random,
+    "samples": samples,
+    "nndsvd": nndsvd,
+}
+
+
+def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+    """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision."""
+    if isinstance(init, str):
+        if init not in STARTS:
+            raise ValueError(f"init={init!r} is not one of {', '.join(map(repr, STARTS))}, or (activations, components)")
+        factors = STARTS[init](data, r, sets, rng)
+    else:
+        factors = [
+            sets[mode].project(_given(name, array, (data.shape[mode], r)))
+            for mode, (name, array) in enumerate(zip(("activations", "components"), _pair(init), strict=True))
+        ]
+    return [np.asfortranarray(f, dtype=data.dtype) for f in factors]
+
+
+def _pair(init: Any) -> tuple[Array, Array]:
+    try:
+        activations, components = init
+    except (TypeError, ValueError):
+        raise ValueError(f"init of type {type(init).__name__}: give a name, or (activations, components)") from None
+    return np.asarray(activations), np.asarray(components).T
+
+
+def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
+    if array.shape != shape:
+        want, got = (s if name == "activations" else s[::-1] for s in (shape, array.shape))
+        raise ValueError(f"init's {name} have shape {got}, and {want} is needed")
+    array = np.array(array, dtype=float, order="F")
+    if not np.isfinite(array).all() or array.min() < 0:
+        raise ValueError(f"init's {name} hold negative or non-finite values: they must be nonnegative")
+    return array
+
+
+def dead_components(grams: Sequence[Array]) -> Array:
+    """Components that add nothing to the model: one of their columns has vanished beside the others."""
+    dead = np.zeros(len(grams[0]), dtype=bool)
+    for g in grams:
+        dead |= g.diagonal() <= 1e-24 * g.diagonal().max()
+    return np.flatnonzero(dead)
+
+
+def revive(
+    data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Columns], dead: Array
+) -> list[int]:
+    """Start ``dead`` components again where the fit is worst; those that found something to fit.
+
+    ``stats`` are those of ``factors[mode]``: they tell, for each of its rows, how badly it is fitted. Component j takes
+    the positive residual of the worst row as its column in the other factor, and in this one what fits best to it, so
+    that the loss falls; ``factors[mode]`` must therefore be one whose columns have no norm to keep.
+    """
+    other = 1 - mode
+    own = factors[mode].astype(float)
+    own[:, dead] = 0
+    errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
+    errors += np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True)
+    alive = []
+    for j, row in zip(dead, np.argsort(-errors, kind="stable"), strict=False):
+        factors[mode][:, j] = 0
+        residual = data.vectors(mode, np.array([row]))[:, 0] - factors[other] @ factors[mode][row]
+        if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
+            break
+        factors[other][:, j] = column = sets[other][j](np.maximum(residual, 0))
+        fit = data.times(column, mode) - factors[mode] @ (factors[other].T @ column)
+        factors[mode][:, j] = np.maximum(fit, 0) / float(column @ column)
+        alive.append(int(j))
+    return alive

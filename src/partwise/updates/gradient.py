@@ -1,0 +1,80 @@
+"""Projected gradient with a step size found by trial.
+
+References
+----------
+C.-J. Lin, "Projected gradient methods for nonnegative matrix factorization", Neural Computation 19 (2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..statistics import Array, Stats, inner
+from .protocol import Columns, State
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """F ← nearest point of the sets to F − step·(F·gram − cross), ``steps`` times.
+
+    The step is divided by ``factor`` until the loss falls enough, and multiplied by it as long as it still does; the
+    next search starts where the last one ended. A step of 1/‖gram‖ always lowers the loss, whatever the sets, and is
+    the least that is tried.
+
+    Parameters
+    ----------
+    steps : int
+        Gradient steps for the same statistics.
+    factor : float
+        By which the step size changes (Lin: 10).
+    decrease : float
+        The share of the linear decrease that is enough (Lin's σ). On sets that are not convex any decrease is.
+    """
+
+    steps: int = 5
+    factor: float = 10.0
+    decrease: float = 0.01
+
+    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+        """Improve ``factor``."""
+        gram = stats.gram.astype(factor.dtype)
+        curvature = float(np.linalg.eigvalsh(stats.gram)[-1])
+        if curvature <= 0:
+            return factor, state
+        least = 1 / curvature
+        step = max(state.get("step", least), least)
+        enough = self.decrease if sets.nonnegative else 0.0
+        for _ in range(self.steps):
+            slope = (gram @ factor.T).T - stats.cross
+
+            def attempt(step: float, factor: Array = factor, slope: Array = slope) -> tuple[Array, bool]:
+                moved = self.move(factor, slope, step, sets)
+                change = moved - factor
+                bend = 0.5 * inner(change, (gram @ change.T).T)
+                return moved, (1 - enough) * inner(slope, change) + bend <= 0
+
+            moved, good = attempt(step)
+            if good:
+                while True:
+                    further, better = attempt(step * self.factor)
+                    if not better or np.array_equal(further, moved):
+                        break
+                    moved, step = further, step * self.factor
+            else:
+                while not good and step > least:
+                    step = max(step / self.factor, least)
+                    moved, good = attempt(step)
+            factor = moved
+        return factor, {"step": step}
+
+    @staticmethod
+    def move(factor: Array, slope: Array, step: float, sets: Columns) -> Array:
+        """The nearest point of the sets to factor − step·slope."""
+        moved = factor - factor.dtype.type(step) * slope
+        if sets.nonnegative:
+            return np.maximum(moved, 0, out=moved)
+        for j, s in enumerate(sets):
+            moved[:, j] = s(moved[:, j], near=factor[:, j])
+        return moved
