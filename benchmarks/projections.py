@@ -2,13 +2,10 @@
 
     python benchmarks/projections.py [--quick]
 
-One thread. On every vector all methods take turns, in an order that moves on by one each time; a call too short for the
-clock is repeated until it is not. Compiled methods are timed as the sequential pass calls them: on a contiguous
-vector, into a given one, without the public functions' checks. The geometric input makes "fast" give up its passes; it
-spans more digits than a double has, so the methods that lose them all are left out there (–).
+One thread. On every vector all methods take turns, in an order that moves on by one each time; calls too short for the
+clock are repeated. Compiled methods are timed as the sequential pass calls them, without the public functions' checks.
+The geometric input makes "fast" give up its passes. Methods that lose all their digits on it are left out there (–).
 """
-
-from __future__ import annotations
 
 import os
 
@@ -28,10 +25,9 @@ from threadpoolctl import threadpool_limits
 from partwise.projections.columns import ALTERNATING, FAST, SORTED, project_column
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
-Solver = Callable[[Vector, float, Vector], Vector]  # b, k and where a compiled one writes: the answer
+Solver = Callable[[Vector, float, Vector], object]  # b, k, and where to write the answer
 
 SPARSITIES = (0.2, 0.4, 0.6, 0.8)
-PROBLEMS = 40
 SHORTEST = 2e-4  # seconds: the least that is taken for a measurement
 NOTHING = np.empty(0)
 vectorised = numba.njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")  # the package's own flags
@@ -45,14 +41,10 @@ INPUTS: dict[str, Callable[[np.random.Generator, int], Vector]] = {
 
 
 def packaged(code: int) -> Solver:
-    def solve(b: Vector, k: float, out: Vector) -> Vector:
-        project_column(code, k, k, b, NOTHING, out, math.nan)
-        return out
-
-    return solve
+    return lambda b, k, out: project_column(code, k, k, b, NOTHING, out, math.nan)
 
 
-def sorted_numpy(b: Vector, k: float, out: Vector) -> Vector:
+def sorted_numpy(b: Vector, k: float, out: Vector) -> None:
     """The paper's Algorithm 2 in NumPy: thresholds of all leading sets at once, from cumulative sums."""
     a = np.sort(b)[::-1] - b.mean()
     s1, s2 = np.cumsum(a), np.cumsum(a * a)
@@ -61,10 +53,12 @@ def sorted_numpy(b: Vector, k: float, out: Vector) -> Vector:
     norm = np.sqrt((p * s2 - s1 * s1) / (p - k * k))
     threshold = (s1 - k * norm) / p
     last = np.count_nonzero(a > threshold) - 1
-    return np.maximum(b - (b.mean() + threshold[last]), 0) / norm[last]
+    np.subtract(b, b.mean() + threshold[last], out=out)
+    np.maximum(out, 0, out=out)
+    out /= norm[last]
 
 
-def hoyer_numpy(b: Vector, k: float, out: Vector) -> Vector:
+def hoyer_numpy(b: Vector, k: float, out: Vector) -> None:
     """Hoyer's §3.1 in NumPy. Only the free entries are carried along."""
     free, v = np.arange(b.size), b + (k - b.sum()) / b.size
     while True:
@@ -77,51 +71,59 @@ def hoyer_numpy(b: Vector, k: float, out: Vector) -> Vector:
             break
         free, v = free[stay], v[stay]
         v += (k - v.sum()) / v.size
-    answer = np.zeros(b.size)
-    answer[free] = v
-    return answer
+    out[:] = 0
+    out[free] = v
 
 
 @vectorised
-def sums(v: Vector, least: float, offset: float) -> tuple[float, float]:
-    """Σw and Σw² of the free w = v + offset: those with v > least."""
-    s1, s2 = 0.0, 0.0
+def copy(b: Vector, v: Vector) -> float:
+    """Write b to v; its sum."""
+    s = 0.0
+    for i in range(b.size):
+        v[i] = b[i]
+        s += b[i]
+    return s
+
+
+@vectorised
+def spread(v: Vector, least: float, offset: float) -> float:
+    """Σw² of the free w = v + offset: those with v > least."""
+    s = 0.0
     for i in range(v.size):
         w = v[i] + offset if v[i] > least else 0.0
-        s1 += w
-        s2 += w * w
-    return s1, s2
+        s += w * w
+    return s
 
 
 @vectorised
-def move(v: Vector, least: float, offset: float, alpha: float, middle: float, out: Vector) -> tuple[int, float]:
-    """out = (middle + α·w)₊ for the free w = v + offset, zero for the others: how many are positive, and their sum."""
+def move(v: Vector, least: float, offset: float, alpha: float, middle: float) -> tuple[int, float]:
+    """Free entries become (middle + α·w)₊, the others stay zero: how many are positive, and their sum.
+
+    In place: with two arrays that may overlap, the compiler would not vectorise the loop.
+    """
     d, s = 0, 0.0
     for i in range(v.size):
         moved = max(middle + alpha * (v[i] + offset), 0.0)
         moved = moved if v[i] > least else 0.0
-        out[i] = moved
+        v[i] = moved
         s += moved
         d += moved > 0
     return d, s
 
 
 @numba.njit(error_model="numpy")
-def hoyer_published(b: Vector, k: float, out: Vector) -> Vector:
-    """Hoyer's §3.1 as published: one pass for the quadratic of α, one to move, to zero and to sum.
+def hoyer_published(b: Vector, k: float, out: Vector) -> None:
+    """Hoyer's §3.1 as published: one pass for the quadratic of α (its mixed term vanishes), one to move and to zero.
 
-    The return to the hyperplane is a shift of the free entries, so that both passes can apply it as they read.
+    The return to the hyperplane is a shift of the free entries: the next two passes apply it as they read.
     """
-    d, stay, v, least, s = 0, b.size, b, -np.inf, sums(b, -np.inf, 0.0)[0]
+    d, stay, least, s = 0, b.size, -np.inf, copy(b, out)
     while stay != d:
         d, middle = stay, k / stay
         offset = (k - s) / d - middle
-        s1, s2 = sums(v, least, offset)
-        half = middle * s1  # α²·s2 + 2α·half + d·middle² = 1
-        alpha = (math.sqrt(half * half + s2 * (1 - k * middle)) - half) / s2
-        stay, s = move(v, least, offset, alpha, middle, out)
-        v, least = out, 0.0
-    return out
+        alpha = math.sqrt((1 - k * middle) / spread(out, least, offset))
+        stay, s = move(out, least, offset, alpha, middle)
+        least = 0.0
 
 
 SOLVERS: dict[str, Solver] = {
@@ -137,30 +139,24 @@ NAMES = list(SOLVERS)
 
 
 def seconds(solve: Solver, b: Vector, k: float, out: Vector) -> float:
-    """How long one call takes."""
-    calls = 1
-    while True:
-        start = time.perf_counter()
-        for _ in range(calls):
-            solve(b, k, out)
-        elapsed = time.perf_counter() - start
-        if elapsed >= SHORTEST:
-            return elapsed / calls
-        calls = max(2 * calls, math.ceil(1.2 * calls * SHORTEST / max(elapsed, 1e-7)))
+    """How long one call takes, on average over as many as the clock needs."""
+    calls, elapsed, start = 0, 0.0, time.perf_counter()
+    while elapsed < SHORTEST:
+        solve(b, k, out)
+        calls, elapsed = calls + 1, time.perf_counter() - start
+    return elapsed / calls
 
 
 def measure(kind: str, m: int, problems: int) -> Vector:
     """Seconds by sparsity, problem and solver; nan for those left out."""
     names = NAMES[:4] if kind == "geometric" else NAMES
-    times = np.full((len(SPARSITIES), problems, len(NAMES)), np.nan)
-    out = np.empty(m)
+    answers, times = {n: np.empty(m) for n in names}, np.full((len(SPARSITIES), problems, len(NAMES)), np.nan)
     for j, (i, sparsity) in itertools.product(range(problems), enumerate(SPARSITIES)):
         b = INPUTS[kind](np.random.default_rng((m, j)), m)
         k = math.sqrt(m) - sparsity * (math.sqrt(m) - 1)
-        exact = SOLVERS["sorted"](b, k, np.empty(m))
-        assert all(np.abs(SOLVERS[n](b, k, out) - exact).max() < 1e-8 for n in names[1:]), (kind, m, sparsity, j)
         for n in names[j % len(names) :] + names[: j % len(names)]:
-            times[i, j, NAMES.index(n)] = seconds(SOLVERS[n], b, k, out)
+            times[i, j, NAMES.index(n)] = seconds(SOLVERS[n], b, k, answers[n])
+        assert all(np.abs(answers[n] - answers["sorted"]).max() < 1e-8 for n in names[1:]), (kind, m, sparsity, j)
     return times
 
 
@@ -168,21 +164,20 @@ def row(label: str, means: Vector) -> str:
     return f"{label:>12}" + "".join(f"{'–':>18}" if np.isnan(t) else f"{1e3 * t:18.4f}" for t in means)
 
 
-def verdict(text: str, times: Vector, above: str, below: str, least: float, most: float) -> str:
-    """The ratio of mean times, and the median of the ratios; both must lie between ``least`` and ``most``."""
+def verdict(kind: str, times: Vector, above: str, below: str, least: float = 0, most: float = math.inf) -> str:
+    """The ratio of mean times, and the median of the ratios: both must lie between ``least`` and ``most``."""
     upper, lower = times[..., NAMES.index(above)], times[..., NAMES.index(below)]
     mean, median = upper.mean() / lower.mean(), float(np.median(upper / lower))
     target = f"≥ {least}" if least else f"≤ {most}"
     outcome = "meets" if least <= min(mean, median) <= max(mean, median) <= most else "misses"
-    return f"{text:<55} mean {mean:6.2f}  median {median:6.2f}  {outcome} {target}"
+    return f"{f'{kind}: {above} ÷ {below}':<36} mean {mean:6.2f}  median {median:6.2f}  {outcome} {target}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="four small sizes, three problems each")
     quick = parser.parse_args().quick
-    sizes = [100 * 2**i for i in range(4 if quick else 13)]
-    problems = 3 if quick else PROBLEMS
+    sizes, problems = [100 * 2**i for i in range(4 if quick else 13)], 3 if quick else 40
     measure("uniform", 100, 1)  # compiles
     last = {}
     for kind in INPUTS:
@@ -194,11 +189,10 @@ def main() -> None:
         for sparsity, means in zip(SPARSITIES, last[kind].mean(axis=1), strict=True):
             print(row(f"at {sparsity}", means))
     print(f"\nm = {sizes[-1]:,}" + " (the targets are for 409,600)" * quick)
-    uniform, geometric = last["uniform"], last["geometric"]
-    print(verdict("uniform: fast ÷ np.sort", uniform, "fast", "np.sort", 0, 0.35))
+    print(verdict("uniform", last["uniform"], "fast", "np.sort", most=0.35))
     for name in ("Hoyer", "Hoyer, published", "Hoyer, NumPy"):
-        print(verdict(f"uniform: {name} ÷ fast", uniform, name, "fast", 2.5, math.inf))
-    print(verdict("geometric: fast ÷ np.sort", geometric, "fast", "np.sort", 0, 5))
+        print(verdict("uniform", last["uniform"], name, "fast", least=2.5))
+    print(verdict("geometric", last["geometric"], "fast", "np.sort", most=5))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .data import Data
 from .projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
@@ -39,9 +38,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
     """A random generator from what scikit-learn and NumPy call a random state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if isinstance(random_state, numbers.Integral) and random_state >= 0:
-        return np.random.default_rng(int(random_state))
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is None or (isinstance(random_state, numbers.Integral) and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
 
 
 def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
@@ -53,15 +54,11 @@ def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "spar
     check_method(method)
     if sparsity is None:
         return Columns.same(Nonnegative(), r)
-    if isinstance(sparsity, list | np.ndarray) and np.ndim(sparsity) != 0 or _is_listing(sparsity):
+    if isinstance(sparsity, list) or (isinstance(sparsity, np.ndarray) and sparsity.ndim):
         if len(sparsity) != r:
             raise ValueError(f"{name} has {len(sparsity)} values for n_components={r}: give one for each part")
         return Columns(tuple(_as_set(s, method, f"{name}[{j}]") for j, s in enumerate(sparsity)))
     return Columns.same(_as_set(sparsity, method, name), r)
-
-
-def _is_listing(value: Any) -> bool:
-    return isinstance(value, list)
 
 
 def _as_set(value: Any, method: Method, name: str) -> Projection:

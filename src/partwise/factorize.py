@@ -22,6 +22,7 @@ from .metrics import fixed_point_residual
 from .projections import Nonnegative, hoyer_sparsity
 from .start import Factors, dead_components, revive
 from .statistics import Array, Stats, gram
+from .threads import fitting_threads
 from .updates import Columns, Pivot, State, Update
 
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
@@ -171,7 +172,7 @@ def factorize(
         here = Iteration(n_iter, max_iter, losses[-1], error, times[-1], factors)
         return callback is not None and callback(here) is True
 
-    with interrupts() as interrupted:
+    with interrupts() as interrupted, fitting_threads(float(np.prod(data.shape)) * factors[0].shape[1]):
         stopped = told_to_stop()
         if not stopped:
             for mode in before:

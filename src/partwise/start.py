@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
 
 from .data import Data
 from .statistics import Array, Stats
@@ -61,6 +60,8 @@ def nndsvd(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Facto
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
     factorization", Pattern Recognition 41 (2008). Components beyond the rank of the SVD start at random.
     """
+    from sklearn.utils.extmath import randomized_svd  # a second to import, and needed here alone
+
     factors = random(data, r, sets, rng)
     rank = min(r, *data.shape)
     left, values, right = randomized_svd(data.matrix, rank, random_state=int(rng.integers(2**31)))

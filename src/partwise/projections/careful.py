@@ -20,20 +20,27 @@ ROUNDING = 4e-16
 
 
 @kernel
-def depths(b: Any, bottom: float) -> Any:
-    """(b − max b) / (max b − bottom), without under- or overflow; zeros where b is constant."""
-    top = b.max()
+def extremes(b: Any, x: Any, above: float) -> tuple[float, float]:
+    """The largest and the least of b where x > above (of all of b if x is empty)."""
+    top, bottom = -math.inf, math.inf
+    for i in range(b.size):
+        if x.size == 0 or x[i] > above:
+            top = max(top, float(b[i]))
+            bottom = min(bottom, float(b[i]))
+    return top, bottom
+
+
+@kernel
+def write_depths(b: Any, top: float, bottom: float, x: Any) -> None:
+    """x = (b − top) / (top − bottom), without under- or overflow; zeros where b is constant."""
     unit = 1.0
     if max(abs(top), abs(bottom)) > 1e300:
         unit = 2.0**-10
     elif top - bottom < 1e-290:
         unit = 2.0**500
     span = top * unit - bottom * unit
-    x = np.zeros(b.size)
-    if span > 0:
-        for i in range(b.size):
-            x[i] = max((b[i] * unit - top * unit) / span, DEEPEST)
-    return x
+    for i in range(b.size):
+        x[i] = max((b[i] * unit - top * unit) / span, DEEPEST) if span > 0 else 0.0
 
 
 @reduction
@@ -45,20 +52,34 @@ def how_many(x: Any, above: float) -> int:
     return d
 
 
+@reduction
+def how_many_zero(x: Any) -> int:
+    """|{x = 0}|"""
+    d = 0
+    for i in range(x.size):
+        d += x[i] == 0
+    return d
+
+
 @kernel
-def resolved_depths(b: Any, k: float) -> Any:
-    """The depths of b, in a unit that resolves those of the support.
+def resolved_depths(b: Any, k: float, x: Any) -> None:
+    """Write to x the depths of b, in a unit that resolves those of the support.
 
     Where more than k² entries lie so near the top that the range of b hides their differences, the support lies among
     these: their own range becomes the unit.
     """
-    x = depths(b, b.min())
-    while how_many(x, NEAR_TIE) > k * k:
-        bottom = b[x > NEAR_TIE].min()
-        if how_many(x, DEEPEST / 2) == how_many(x, NEAR_TIE) or bottom == b.max():
+    top, bottom = extremes(b, b[:0], 0.0)
+    write_depths(b, top, bottom, x)
+    crowd = how_many(x, NEAR_TIE)
+    while crowd > k * k:
+        _, bottom = extremes(b, x, NEAR_TIE)
+        if bottom == top:
             break
-        x = depths(b, bottom)
-    return x
+        write_depths(b, top, bottom, x)
+        fewer = how_many(x, NEAR_TIE)
+        if fewer == crowd:
+            break
+        crowd = fewer
 
 
 @kernel
@@ -68,31 +89,44 @@ def settle(b: Any, k: float, near: Any, out: Any) -> tuple[bool, Any]:
     With q entries equal to max b and k² ≤ q, every point of S_k supported on the ties is optimal. Then ``near``
     (empty: none) decides: the solution is the one nearest to it. Where ``near`` is tied too, the first entries win.
     """
-    x = resolved_depths(b, k)
-    ties = x == 0
-    q = ties.sum()
+    x = np.empty(b.size)
+    resolved_depths(b, k, x)
+    q = how_many_zero(x)
     if q < k * k * (1 - ROUNDING):
         return False, x
     if near.size and q > k * k * (1 + ROUNDING):
-        inner = resolved_depths(near[ties], k)
-        x[:] = DEEPEST
-        x[ties] = inner
-        ties = x == 0
-        if ties.sum() < k * k * (1 - ROUNDING):
+        values, inner = np.empty(q), np.empty(q)
+        n = 0
+        for i in range(x.size):
+            if x[i] == 0:
+                values[n] = near[i]
+                n += 1
+        resolved_depths(values, k, inner)
+        n = 0
+        for i in range(x.size):
+            if x[i] == 0:
+                x[i] = inner[n]
+                n += 1
+            else:
+                x[i] = DEEPEST
+        if how_many_zero(x) < k * k * (1 - ROUNDING):
             return False, x
-    out[:] = 0
-    write_on_ties(np.flatnonzero(ties), k, out)
+    write_on_ties(x, k, out)
     return True, x
 
 
 @kernel
-def write_on_ties(ties: Any, k: float, out: Any) -> None:
-    """The point of S_k on the first d ties that has one larger entry and d − 1 equal ones, d the least possible."""
-    d = min(int(math.ceil(k * k * (1 - ROUNDING))), ties.size)
+def write_on_ties(x: Any, k: float, out: Any) -> None:
+    """The point of S_k on the first d of the ties x = 0 with one larger entry and d − 1 equal ones, d the least possible."""
+    d = int(math.ceil(k * k * (1 - ROUNDING)))
+    d = min(d, how_many_zero(x))
     extra = math.sqrt(max(0.0, (1 - k * k / d) * (d - 1) / d))
-    out[ties[0]] = k / d + extra
-    for n in range(1, d):
-        out[ties[n]] = k / d - extra / (d - 1)
+    n = 0
+    for i in range(x.size):
+        out[i] = 0.0
+        if x[i] == 0 and n < d:
+            out[i] = k / d + extra if n == 0 else k / d - extra / (d - 1)
+            n += 1
 
 
 @kernel

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .alternating import sparse_opt_alternating
+from .careful import extremes, how_many
 from ..compiled import kernel
-from .fast import sparse_opt_fast, sums_above, write_above
+from .fast import keep_above, keep_below, sparse_opt_fast, sums_above, write_above, xorshift
 from .sorted import sparse_opt_sorted
 
 NONNEGATIVE, AT_MOST, FAST, SORTED, ALTERNATING = range(5)
@@ -46,10 +47,10 @@ def norm_ratio(b: Any, low: float, high: float) -> float:
     """
     d, s1, s2 = sums_above(b, 0.0)
     if d > 0 and not 1e-270 < s2 < 1e290:
-        top = float(b.max())
+        top, _ = extremes(b, b[:0], 0.0)
         s1, s2 = 0.0, 0.0
-        for v in b:
-            t = max(v / top, 0.0)
+        for i in range(b.size):
+            t = max(b[i] / top, 0.0)
             s1 += t
             s2 += t * t
     ratio = s1 / math.sqrt(s2) if d > 0 else 1.0
@@ -59,18 +60,41 @@ def norm_ratio(b: Any, low: float, high: float) -> float:
 @kernel
 def keep_largest(b: Any, count: int, near: Any, out: Any) -> None:
     """Keep the ``count`` largest positive entries; of equal ones those where ``near`` is larger, then the first."""
-    out[:] = np.maximum(b, 0)
-    if count >= b.size:
-        return
-    edge = np.partition(b, b.size - count)[b.size - count]  # the count-th largest
-    if edge <= 0:
-        return
-    ties = np.flatnonzero(b == edge)
-    room = count - (b > edge).sum()
-    if near.size:
-        ties = ties[np.argsort(-near[ties], kind="mergesort")]
+    x = np.empty(b.size)
     for i in range(b.size):
-        if b[i] < edge:
-            out[i] = 0
-    for i in ties[room:]:
-        out[i] = 0
+        x[i] = b[i]
+    edge = nth_largest(x, count) if count < b.size else -math.inf
+    room = count - how_many(b, edge)
+    n = 0
+    for i in range(b.size):
+        if b[i] == edge:
+            x[n] = near[i] if near.size else 0.0
+            n += 1
+    inner_edge = nth_largest(x[:n], room) if n else 0.0
+    for i in range(b.size):
+        room -= b[i] == edge and near.size > 0 and near[i] > inner_edge
+    for i in range(b.size):
+        keep = b[i] > edge
+        if b[i] == edge:
+            preference = near[i] if near.size else 0.0
+            keep = preference > inner_edge or (preference == inner_edge and room > 0)
+            room -= preference == inner_edge
+        out[i] = max(b[i], 0.0) if keep else 0.0
+
+
+@kernel
+def nth_largest(x: Any, n: int) -> float:
+    """The n-th largest entry of ``x`` (overwritten), in expected linear time."""
+    random = np.uint64(88172645463325252)
+    while True:
+        random = xorshift(random)
+        pivot = x[int(random % np.uint64(x.size))]
+        larger = how_many(x, pivot)
+        if larger >= n:
+            x = x[: keep_above(x, pivot)]
+        else:
+            smaller = keep_below(x, pivot)
+            n -= x.size - smaller
+            if n <= 0:
+                return float(pivot)
+            x = x[:smaller]

@@ -76,7 +76,9 @@ def sparse_opt_fast(b: Any, k: float, near: Any, out: Any, guess: float) -> None
         out[:] = 1 / math.sqrt(b.size)
         return
     if math.isnan(guess) and b.size >= SAMPLE_ABOVE:
-        sample = b[::SAMPLE_STEP].copy()
+        sample = np.empty((b.size + SAMPLE_STEP - 1) // SAMPLE_STEP, dtype=b.dtype)
+        for i in range(sample.size):
+            sample[i] = b[i * SAMPLE_STEP]
         shrink = math.sqrt(sample.size / b.size)
         if k * shrink > 2:
             guess = write_solution(sample, k * shrink, out, guess)
@@ -125,9 +127,7 @@ def smallest_in_support(x: Any, k: float) -> float:
     smallest = 0.0
     random = np.uint64(88172645463325252)
     while x.size:
-        random ^= random << np.uint64(13)  # xorshift
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
+        random = xorshift(random)
         pivot = x[int(random % np.uint64(x.size))]
         more, t1, t2 = sums_from(x, pivot)
         more, t1, t2 = d + more, s1 + t1, s2 + t2
@@ -138,6 +138,14 @@ def smallest_in_support(x: Any, k: float) -> float:
         else:
             x = x[: keep_above(x, pivot)]
     return smallest
+
+
+@kernel
+def xorshift(state: Any) -> Any:
+    """The next of Marsaglia's 64-bit pseudorandom numbers."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    return state ^ (state << np.uint64(17))
 
 
 @reduction

@@ -29,15 +29,17 @@ def sparse_opt_sorted(b: Any, k: float, near: Any, out: Any) -> None:
 @kernel
 def smallest_by_sorting(x: Any, k: float) -> float:
     """The least x in the support: the last of the sorted entries that exceeds the threshold of those before it."""
-    a = -np.sort(-x)
+    a = np.sort(x)
     s1, s2 = 0.0, 0.0
-    for i in range(a.size):
-        s1 += a[i]
-        s2 += a[i] * a[i]
-        p = i + 1
-        if p > k * k and i > 0:
+    larger = a[-1]
+    for p in range(1, a.size + 1):
+        v = a[a.size - p]
+        s1 += v
+        s2 += v * v
+        if p > k * k:
             lam = -math.sqrt(max(0.0, p * s2 - s1 * s1) / (p - k * k))
             mu = -s1 / p - k / p * lam
-            if a[i] <= -mu and a[i] < a[i - 1]:
-                return float(a[i - 1])
-    return float(a[-1])
+            if v <= -mu and v < larger:
+                return float(larger)
+        larger = v
+    return float(a[0])

@@ -56,9 +56,11 @@ def solve_rows(h: Any, cross: Any, gram: Any, order: Any) -> Any:
     held_size = -1  # the support whose Cholesky factor is at hand: none yet
     dual = np.empty(r)
     x = np.empty(r)
-    for i in order:
-        size = np.abs(cross[i]).max()
+    for n in range(order.size):
+        i = order[n]
+        size = 0.0
         for a in range(r):
+            size = max(size, abs(cross[i, a]))
             passive[a] = h[i, a] > 0 and gram[a, a] > 0
         fewest, patience = r + 1, 3
         solved = False
@@ -67,7 +69,8 @@ def solve_rows(h: Any, cross: Any, gram: Any, order: Any) -> Any:
             for a in range(r):
                 same = same and held[a] == passive[a]
             if not same:
-                held[:] = passive
+                for a in range(r):
+                    held[a] = passive[a]
                 held_size = cholesky(gram, passive, factor)
             if held_size < 0:
                 break
@@ -88,17 +91,27 @@ def solve_rows(h: Any, cross: Any, gram: Any, order: Any) -> Any:
                 if (passive[a] and x[a] < 0) or (not passive[a] and dual[a] < -1e-13 * size and gram[a, a] > 0):
                     if patience >= 0 or a == last:
                         passive[a] = not passive[a]
-        if solved:
-            h[i] = x
-        else:
-            open_rows[i] = True
-    return np.flatnonzero(open_rows)
+        open_rows[i] = not solved
+        for a in range(r):
+            h[i, a] = x[a] if solved else h[i, a]
+    return indices(open_rows)
+
+
+@kernel
+def indices(chosen: Any) -> Any:
+    """Where ``chosen`` is true."""
+    where = np.empty(chosen.size, dtype=np.int64)
+    n = 0
+    for i in range(chosen.size):
+        where[n] = i
+        n += chosen[i]
+    return where[:n]
 
 
 @kernel
 def cholesky(gram: Any, passive: Any, factor: Any) -> int:
     """The Cholesky factor of gram[passive][:, passive] and its size, or −1 where it is singular."""
-    members = np.flatnonzero(passive)
+    members = indices(passive)
     for p in range(members.size):
         a = members[p]
         for q in range(p + 1):
@@ -118,8 +131,9 @@ def cholesky(gram: Any, passive: Any, factor: Any) -> int:
 @kernel
 def solve_support(gram: Any, c: Any, passive: Any, factor: Any, x: Any, dual: Any) -> None:
     """x solves the equations of the support and is zero elsewhere; dual = gram·x − c off the support."""
-    members = np.flatnonzero(passive)
-    x[:] = 0
+    members = indices(passive)
+    for a in range(x.size):
+        x[a] = 0.0
     for p in range(members.size):
         total = c[members[p]]
         for n in range(p):
@@ -134,15 +148,16 @@ def solve_support(gram: Any, c: Any, passive: Any, factor: Any, x: Any, dual: An
         dual[a] = 0.0
         if not passive[a]:
             dual[a] = -c[a]
-            for b in members:
-                dual[a] += gram[a, b] * x[b]
+            for p in range(members.size):
+                dual[a] += gram[a, members[p]] * x[members[p]]
 
 
 @kernel
 def descend(h: Any, cross: Any, gram: Any, rows: Any) -> None:
     """Coordinate descent on ``rows`` until a sweep changes nothing that matters."""
     r = gram.shape[0]
-    for i in rows:
+    for n in range(rows.size):
+        i = rows[n]
         for _ in range(10_000):
             largest, change = 0.0, 0.0
             for a in range(r):

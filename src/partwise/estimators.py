@@ -1,0 +1,300 @@
+"""scikit-learn's face: validates, calls, stores. No numerics."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .ask import as_count, as_generator, as_penalty
+from .data import Data, as_data
+from .factorize import Callback, Iteration, Result, relative_error, solve_activations
+from .metrics import explained
+from .progress import progress_line
+from .projections import hoyer_sparsity
+from .recipes import RECIPES
+from .statistics import Array
+
+try:  # scikit-learn ≥ 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Older scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Older scikit-learn has no callbacks."""
+        return method
+
+
+class SparseNMF(  # type: ignore[misc]
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
+
+    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        The number of parts.
+    sparsity : None, float, (lo, hi), or a list of n_components of these
+        Hoyer sparsity in [0, 1] of each part: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval, a *list*
+        has one entry for each part. A part of sparsity s touches at least (√m − s(√m − 1))² of m features. None: no
+        constraint.
+    activation_sparsity : like ``sparsity``
+        For each part's activations over the training samples. One side at a time. `transform` solves for each sample by
+        itself, and therefore without this constraint, which binds all training samples together.
+    recipe : str, default="ssnmf"
+        The method: a function of `partwise.recipes`.
+    recipe_params : dict, optional
+        Further parameters of the recipe, for example ``{"solver": "pivot"}``.
+    l1, l2 : float, or a pair (on activations, on components), default=0
+        Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
+    init : {"random", "samples", "nndsvd"} or (activations, components), optional
+        Where the fit starts; by default what the recipe starts from.
+    n_init : int, default=1
+        Fits from as many starts; the best one is kept.
+    max_iter : int, default=200
+    tol : float, default=1e-4
+        Stop when an iteration lowers the loss by no more than this share of it.
+    max_time : float, optional
+        Stop after as many seconds, for each start.
+    random_state : int, Generator, RandomState or None
+    verbose : int, default=0
+        1: a progress line.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+    sparsity_ : array of shape (n_components,)
+        The achieved sparsity of each part.
+    explained_ : array of shape (n_components,)
+        Each part's share of ‖X‖²; they add up to 1 − (relative error)².
+    reconstruction_err_ : float
+        ‖X − activations · components_‖ (Frobenius).
+    n_iter_ : int
+    loss_curve_ : array
+        ½‖X − model‖² plus penalties, at the start and after each iteration.
+    stop_reason_ : str
+        Why the fit stopped, in a sentence.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    partwise.ssnmf : the same as a function, with the whole history.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data
+    >>> model = SparseNMF(16, sparsity=0.7, random_state=0)
+    >>> activations = model.fit_transform(X)
+    >>> activations.shape, float(abs(model.sparsity_ - 0.7).max()) < 1e-10
+    ((1797, 16), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        sparsity: Any = None,
+        activation_sparsity: Any = None,
+        recipe: str = "ssnmf",
+        recipe_params: dict[str, Any] | None = None,
+        l1: Any = 0.0,
+        l2: Any = 0.0,
+        init: Any = None,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.sparsity = sparsity
+        self.activation_sparsity = activation_sparsity
+        self.recipe = recipe
+        self.recipe_params = recipe_params
+        self.l1 = l1
+        self.l2 = l2
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> SparseNMF:
+        """Find the parts of X (samples × features, nonnegative)."""
+        self.fit_transform(X)
+        return self
+
+    @with_callbacks
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Find the parts of X, and return the activations of its samples."""
+        X = self._validated(X, reset=True)
+        data = as_data(X)
+        results = self._fits(data, X)
+        best = min(results, key=lambda result: float(result.losses[-1]))
+        activations = self._store(best, data)
+        if best.n_iter == self.max_iter and not best.converged and self.tol > 0:
+            fall = 1 - best.losses[-1] / best.losses[-2]
+            warnings.warn(
+                f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "
+                f"max_iter, or raise tol={self.tol:g} to accept this",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return activations
+
+    def _fits(self, data: Data, X: Any) -> list[Result]:
+        """One result for each start."""
+        recipe = self._recipe()
+        rng = as_generator(self.random_state)
+        n_init = as_count(self.n_init, "n_init")
+        hooks = _Hooks(self, X, n_init)
+        results = []
+        for i in range(n_init):
+            with ExitStack() as stack:
+                told: list[Callback] = [hooks]
+                if self.verbose:
+                    label = "SparseNMF" if n_init == 1 else f"SparseNMF, start {i + 1} of {n_init}"
+                    told.append(stack.enter_context(progress_line(label)))
+                results.append(
+                    recipe(
+                        data,
+                        self.n_components,
+                        sparsity=self.sparsity,
+                        activation_sparsity=self.activation_sparsity,
+                        l1=self.l1,
+                        l2=self.l2,
+                        init=self.init,
+                        max_iter=self.max_iter,
+                        tol=self.tol,
+                        max_time=self.max_time,
+                        random_state=rng,
+                        callback=lambda iteration, told=told: any([tell(iteration) is True for tell in told]),
+                        **(self.recipe_params or {}),
+                    )
+                )
+        hooks.end()
+        return results
+
+    def _recipe(self) -> Callable[..., Result]:
+        if self.recipe not in RECIPES:
+            raise ValueError(f"recipe={self.recipe!r} is not one of {', '.join(map(repr, RECIPES))}")
+        recipe = RECIPES[self.recipe]
+        takes = set(inspect.signature(recipe).parameters) - set(self.get_params()) - {"X", "callback"}
+        unknown = set(self.recipe_params or {}) - takes
+        if unknown:
+            raise ValueError(
+                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {self.recipe} takes only "
+                f"{', '.join(sorted(map(repr, takes)))} there"
+            )
+        return recipe
+
+    def _store(self, result: Result, data: Data) -> Array:
+        self.components_ = np.ascontiguousarray(result.components)
+        self.n_components_ = len(self.components_)
+        self.sparsity_ = np.asarray(hoyer_sparsity(self.components_, axis=1))
+        self.n_iter_ = result.n_iter
+        self.loss_curve_ = result.losses
+        self.stop_reason_ = result.stop_reason
+        activations, error = result.activations, result.relative_error
+        if self.activation_sparsity is None:
+            activations, error = self._solve(data)
+        self.reconstruction_err_ = error * float(np.sqrt(data.sqnorm))
+        self.explained_ = explained([activations, self.components_.T], data.sqnorm)
+        return np.ascontiguousarray(activations)
+
+    def _solve(self, data: Data) -> tuple[Array, float]:
+        """The best activations for the parts, and their relative error."""
+        l1, l2 = as_penalty(self.l1, "l1")[0], as_penalty(self.l2, "l2")[0]
+        activations, loss = solve_activations(data, self.components_.T, l1, l2)
+        error = relative_error(data.sqnorm, loss)
+        if error < np.finfo(data.dtype).eps ** 0.25:
+            error = relative_error(data.sqnorm, 0.5 * data.squared_error([activations, self.components_.T]))
+        return activations, error
+
+    def transform(self, X: Any) -> Array:
+        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
+        check_is_fitted(self)
+        return np.ascontiguousarray(self._solve(as_data(self._validated(X, reset=False)))[0])
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The samples that activations stand for: activations · components_."""
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
+        return np.asarray(X @ self.components_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of ‖X‖² that the parts explain, at best 1."""
+        check_is_fitted(self)
+        return 1 - self._solve(as_data(self._validated(X, reset=False)))[1] ** 2
+
+    def sparse_components(self) -> sp.csr_array:
+        """``components_`` as a sparse array, which for sparse parts is much smaller."""
+        check_is_fitted(self)
+        return sp.csr_array(self.components_)
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _Hooks:
+    """scikit-learn's callbacks, called around each iteration; silent where scikit-learn has none or none is set."""
+
+    def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
+        self.estimator, self.X = estimator, X
+        self.root = self.task = None
+        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+            self.root = estimator._init_callback_context(max_subtasks=n_init * estimator.max_iter)
+            self.root.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def __call__(self, iteration: Iteration) -> bool:
+        if self.root is None:
+            return False
+        stop = False
+        parts = iteration.factors[1].T
+        if iteration.n_iter and self.task is not None:
+            attributes = {"components_": parts, "n_components_": len(parts), "n_iter_": iteration.n_iter}
+            stop = self.task.call_on_fit_task_end(
+                estimator=self.estimator,
+                X=self.X,
+                reconstruction_attributes=lambda: {k: np.copy(v) for k, v in attributes.items()},
+            )
+        if iteration.n_iter < iteration.max_iter and not stop:
+            self.task = self.root.subcontext(task_name=f"iteration {iteration.n_iter + 1}")
+            self.task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        return stop
+
+    def end(self) -> None:
+        if self.root is not None:
+            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X)
