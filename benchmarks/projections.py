@@ -76,8 +76,7 @@ def hoyer_numpy(b: Vector, k: float, out: Vector) -> None:
 
 
 @vectorised
-def copy(b: Vector, v: Vector) -> float:
-    """Write b to v; its sum."""
+def copy_and_sum(b: Vector, v: Vector) -> float:
     s = 0.0
     for i in range(b.size):
         v[i] = b[i]
@@ -117,7 +116,7 @@ def hoyer_published(b: Vector, k: float, out: Vector) -> None:
 
     The return to the hyperplane is a shift of the free entries: the next two passes apply it as they read.
     """
-    d, stay, least, s = 0, b.size, -np.inf, copy(b, out)
+    d, stay, least, s = 0, b.size, -np.inf, copy_and_sum(b, out)
     while stay != d:
         d, middle = stay, k / stay
         offset = (k - s) / d - middle

@@ -29,7 +29,7 @@ def as_count(value: Any, name: str) -> int:
 def as_penalty(value: Any, name: str) -> tuple[float, float]:
     """A penalty (on activations, on components); one number is meant for the activations."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value, 0.0)
-    if len(pair) != 2 or not all(isinstance(p, numbers.Real) and 0 <= p < np.inf for p in pair):
+    if len(pair) != 2 or not all(isinstance(p, numbers.Real) and 0 <= float(p) < np.inf for p in pair):
         raise ValueError(f"{name}={value!r}: give a number of at least 0, or a pair (on activations, on components)")
     return float(pair[0]), float(pair[1])
 
@@ -40,8 +40,10 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    if random_state is None or (isinstance(random_state, numbers.Integral) and random_state >= 0):
-        return np.random.default_rng(random_state)
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
 
 
@@ -89,9 +91,9 @@ def warn_of_capacity(sets: Columns, data: Data) -> None:
         if capacity < used:
             even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
             warnings.warn(
-                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and X "
-                f"has {used} features: they cannot cover X evenly, so expect a large error. Ask for more parts, or for a "
-                f"sparsity of at most {max(even, 0):.2f}",
+                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and "
+                f"X has {used} features: they cannot cover X evenly, so expect a large error. Ask for more parts, or "
+                f"for a sparsity of at most {max(even, 0):.2f}",
                 CapacityWarning,
                 stacklevel=3,
             )

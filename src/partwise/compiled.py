@@ -36,11 +36,11 @@ def _compile(function: Function, **options: Any) -> Function:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError as error:  # neither the install nor the user's cache can be written
         logging.getLogger(__name__).debug("%s is compiled anew: %s", function.__name__, error)
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
     if hasattr(compiled, "_cache"):
         # numba's cache looks at a kernel's own file only, and would go on using kernels that others were inlined into.
         compiled._cache._cache_file._source_stamp = sources()
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @cache

@@ -1,7 +1,7 @@
 """Whatever holds X, and the only code that touches it.
 
 Each kind of data answers the same few questions; `as_data` finds the kind. X is samples × features, everywhere:
-``factors[0]`` are the activations (samples × r), ``factors[1]`` the parts (features × r), and X ≈ factors[0] factors[1]ᵀ.
+``factors[0]`` are the activations (samples × r), ``factors[1]`` the parts (features × r): X ≈ factors[0] factors[1]ᵀ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ class Data(Protocol):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    sqnorm: float
+
+    @property
+    def sqnorm(self) -> float:
+        """‖X‖²."""
+        ...
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """The statistics of ``factors[mode]``, given the Gram matrix of every factor.
@@ -49,10 +53,7 @@ class Data(Protocol):
         """‖·‖² of each sample (mode 0) or feature (mode 1)."""
         ...
 
-    @property
-    def matrix(self) -> Any:
-        """X, for linear algebra that takes arrays and scipy's sparse matrices (the starts' truncated SVD)."""
-        ...
+    matrix: Any  # X, for linear algebra that takes arrays and scipy's sparse matrices (a start's truncated SVD)
 
 
 def as_data(X: Any) -> Data:

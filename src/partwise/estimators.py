@@ -47,9 +47,9 @@ class SparseNMF(  # type: ignore[misc]
     n_components : int, default=10
         The number of parts.
     sparsity : None, float, (lo, hi), or a list of n_components of these
-        Hoyer sparsity in [0, 1] of each part: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval, a *list*
-        has one entry for each part. A part of sparsity s touches at least (√m − s(√m − 1))² of m features. None: no
-        constraint.
+        Hoyer sparsity in [0, 1] of each part: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval, a
+        *list* has one entry for each part. A part of sparsity s touches at least (√m − s(√m − 1))² of m features.
+        None: no constraint.
     activation_sparsity : like ``sparsity``
         For each part's activations over the training samples. One side at a time. `transform` solves for each sample by
         itself, and therefore without this constraint, which binds all training samples together.
@@ -185,7 +185,7 @@ class SparseNMF(  # type: ignore[misc]
                         tol=self.tol,
                         max_time=self.max_time,
                         random_state=rng,
-                        callback=lambda iteration, told=told: any([tell(iteration) is True for tell in told]),
+                        callback=lambda iteration, told=told: sum(tell(iteration) is True for tell in told) > 0,
                         **(self.recipe_params or {}),
                     )
                 )
@@ -273,7 +273,8 @@ class _Hooks:
 
     def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
         self.estimator, self.X = estimator, X
-        self.root = self.task = None
+        self.root: Any = None
+        self.task: Any = None
         if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
             self.root = estimator._init_callback_context(max_subtasks=n_init * estimator.max_iter)
             self.root.call_on_fit_task_begin(estimator=estimator, X=X)
@@ -284,11 +285,10 @@ class _Hooks:
         stop = False
         parts = iteration.factors[1].T
         if iteration.n_iter and self.task is not None:
-            attributes = {"components_": parts, "n_components_": len(parts), "n_iter_": iteration.n_iter}
             stop = self.task.call_on_fit_task_end(
                 estimator=self.estimator,
                 X=self.X,
-                reconstruction_attributes=lambda: {k: np.copy(v) for k, v in attributes.items()},
+                reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
             )
         if iteration.n_iter < iteration.max_iter and not stop:
             self.task = self.root.subcontext(task_name=f"iteration {iteration.n_iter + 1}")

@@ -1,8 +1,8 @@
 """Blocks, the one loop, and its result. Knows no algorithm's name.
 
-    repeat: for each mode: stats = data.statistics(factors, mode)      one pass over X
-                           factor = block(factor, stats)               X out of reach
-    until:  the loss hardly falls | no column can improve | time | max_iter | a callback says stop | Ctrl-C
+repeat: for each mode: stats = data.statistics(factors, mode)      one pass over X
+                       factor = block(factor, stats)               X out of reach
+until:  the loss hardly falls | no column can improve | time | max_iter | a callback says stop | Ctrl-C
 """
 
 from __future__ import annotations
@@ -201,9 +201,7 @@ def factorize(
     error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
     if error < np.finfo(data.dtype).eps ** 0.25:  # where the statistics cancel, ask the residual
         error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
-    return Result(
-        factors, np.array(losses), np.array(times), n_iter, converged, reason, error, states=[*fit.states]
-    )
+    return Result(factors, np.array(losses), np.array(times), n_iter, converged, reason, error, states=[*fit.states])
 
 
 def relative_error(sqnorm: float, loss: float) -> float:

@@ -16,7 +16,7 @@ def fixed_point_residual(factor: Array, stats: Stats, sets: Columns) -> float:
     """
     worst = 0.0
     gram_ = stats.gram.astype(factor.dtype)
-    for j in np.flatnonzero(stats.gram.diagonal() > 0):
+    for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
         best = sets[j](b, near=factor[:, j])

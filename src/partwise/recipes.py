@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, Literal
-
-import numpy as np
 
 from .ask import as_columns, as_count, as_generator, as_penalty, warn_of_capacity
 from .data import as_data
@@ -164,8 +161,8 @@ def check_scale(sets: Sequence[Any], penalties: Sequence[Sequence[float]]) -> No
         alone = any(p[mode] for p in penalties) and not any(p[1 - mode] for p in penalties)
         if alone and not sets[1 - mode].unit_norm:
             raise ValueError(
-                f"a penalty on the {name} alone means nothing while the other side's scale is free: it would shrink the "
-                "one and grow the other. Give the other side a sparsity (which fixes its norm) or a penalty too"
+                f"a penalty on the {name} alone means nothing while the other side's scale is free: it would shrink "
+                "the one and grow the other. Give the other side a sparsity (which fixes its norm) or a penalty too"
             )
 
 

@@ -89,7 +89,9 @@ def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Columns], rng
     """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision."""
     if isinstance(init, str):
         if init not in STARTS:
-            raise ValueError(f"init={init!r} is not one of {', '.join(map(repr, STARTS))}, or (activations, components)")
+            raise ValueError(
+                f"init={init!r} is not one of {', '.join(map(repr, STARTS))}, or (activations, components)"
+            )
         factors = STARTS[init](data, r, sets, rng)
     else:
         factors = [
@@ -125,9 +127,7 @@ def dead_components(grams: Sequence[Array]) -> Array:
     return np.flatnonzero(dead)
 
 
-def revive(
-    data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Columns], dead: Array
-) -> list[int]:
+def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Columns], dead: Array) -> list[int]:
     """Start ``dead`` components again where the fit is worst; those that found something to fit.
 
     ``stats`` are those of ``factors[mode]``: they tell, for each of its rows, how badly it is fitted. Component j takes

@@ -117,9 +117,8 @@ def settle(b: Any, k: float, near: Any, out: Any) -> tuple[bool, Any]:
 
 @kernel
 def write_on_ties(x: Any, k: float, out: Any) -> None:
-    """The point of S_k on the first d of the ties x = 0 with one larger entry and d − 1 equal ones, d the least possible."""
-    d = int(math.ceil(k * k * (1 - ROUNDING)))
-    d = min(d, how_many_zero(x))
+    """The point of S_k on the first d ties x = 0 with one larger and d − 1 equal entries, d the least possible."""
+    d = min(math.ceil(k * k * (1 - ROUNDING)), how_many_zero(x))
     extra = math.sqrt(max(0.0, (1 - k * k / d) * (d - 1) / d))
     n = 0
     for i in range(x.size):

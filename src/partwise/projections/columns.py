@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import kernel
 from .alternating import sparse_opt_alternating
 from .careful import extremes, how_many
-from ..compiled import kernel
 from .fast import keep_above, keep_below, sparse_opt_fast, sums_above, write_above, xorshift
 from .sorted import sparse_opt_sorted
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .careful import settle, write_support
 from ..compiled import kernel, reduction
+from .careful import settle, write_support
 
 MOST_PASSES = 20
 SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # a long vector's first guess is the threshold of every 32nd entry

@@ -59,7 +59,7 @@ def as_sparsity(value: Any, name: str = "sparsity") -> float:
     """``value`` as a float in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name}={value!r} is not a number: give one in [0, 1]")
-    if not 0 <= value <= 1:
+    if not 0 <= float(value) <= 1:
         raise ValueError(f"{name}={value} is outside [0, 1]: 0 is flat, 1 is a single nonzero")
     return float(value)
 
@@ -156,13 +156,12 @@ class HoyerBetween(_Compiled):
         hi = 1.0 if self.hi is None else as_sparsity(self.hi, "hi")
         if lo > hi:
             raise ValueError(f"sparsity interval ({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
-        object.__setattr__(self, "lo", lo)
-        object.__setattr__(self, "hi", hi)
         check_method(self.method)
 
     def encoded(self, m: int) -> tuple[int, float, float]:
-        assert self.lo is not None and self.hi is not None
-        return METHODS[self.method], l1_norm(self.hi, m), l1_norm(self.lo, m)
+        lo = 0.0 if self.lo is None else self.lo
+        hi = 1.0 if self.hi is None else self.hi
+        return METHODS[self.method], l1_norm(hi, m), l1_norm(lo, m)
 
 
 @dataclass(frozen=True)

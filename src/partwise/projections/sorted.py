@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .careful import settle, write_support
 from ..compiled import kernel
+from .careful import settle, write_support
 
 
 @kernel

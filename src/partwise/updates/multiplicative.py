@@ -1,7 +1,7 @@
 """Multiplicative updates.
 
-For y ≥ 0 each entry is scaled by cross / (F·gram): the factor stays nonnegative without a projection, and the loss never
-rises; but zeros are locked, and the tail is slow.
+For y ≥ 0 each entry is scaled by cross / (F·gram): the factor stays nonnegative without a projection, and the loss
+never rises; but zeros are locked, and the tail is slow.
 
 References
 ----------
@@ -23,8 +23,8 @@ class Multiplicative:
     """F ← F ∘ cross / (F·gram + epsilon), ``repeats`` times.
 
     The step minimises a separable bound of the loss, with a weight for every entry. For other sets than y ≥ 0, whose
-    nearest point needs one weight for all entries of a column, the bound gram ≼ diag(gram·v / v) with v the norms of the
-    columns takes its place: F_j ← nearest point to F_j − gradient_j / weight_j. Neither increases the loss.
+    nearest point needs one weight for all entries of a column, the bound gram ≼ diag(gram·v / v) with v the norms of
+    the columns takes its place: F_j ← nearest point to F_j − gradient_j / weight_j. Neither increases the loss.
 
     Parameters
     ----------
@@ -50,6 +50,6 @@ class Multiplicative:
                 model -= stats.cross
                 norms = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(factor.dtype).tiny)
                 weights = gram @ norms / norms
-                for j in np.flatnonzero(gram.diagonal() > 0):
+                for j in np.flatnonzero(gram.diagonal() > 0).tolist():
                     factor[:, j] = sets[j](factor[:, j] - model[:, j] / weights[j], near=factor[:, j])
         return factor, state

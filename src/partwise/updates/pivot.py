@@ -26,8 +26,8 @@ class Pivot:
 
     The factor's support is the first guess of the answer's. Entries with the wrong sign change sides all at once; after
     three such exchanges without progress only the last of them does, which cannot cycle. Rows with the same support
-    share one Cholesky factor. Where the Gram matrix of a support is singular (twin parts, more parts than features), the
-    row is solved by coordinate descent instead.
+    share one Cholesky factor. Where the Gram matrix of a support is singular (twin parts, more parts than features),
+    the row is solved by coordinate descent instead.
     """
 
     def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:

@@ -115,9 +115,7 @@ def solve_column(column: Any, encoded: Any, g: float, b: Any, d: int, s1: float,
 
 
 @kernel
-def subtract_block(
-    columns: Any, cross: Any, gram: Any, block: Any, pair: Any, share: Any
-) -> tuple[int, float, float]:
+def subtract_block(columns: Any, cross: Any, gram: Any, block: Any, pair: Any, share: Any) -> tuple[int, float, float]:
     """C_j − share − Σ F_l G_lj for both columns of a pair; for the first one scaled, and summed as `scale` does.
 
     The second one still lacks the first, which is about to change.

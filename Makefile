@@ -1,0 +1,51 @@
+# make demo: see it work. make test: everything that must hold. Both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-all lint tests jit-off clean
+
+demo: $(VENV)/plot
+	$(BIN)/partwise demo
+
+test: lint tests jit-off
+
+lint: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+tests: $(VENV)/dev
+	$(BIN)/pytest -n 2
+
+# the same kernels as plain Python
+jit-off: $(VENV)/dev
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" tests
+
+# the tests on every supported Python that the machine has
+test-all:
+	@for version in 3.11 3.12 3.13; do \
+		if python$$version -c "" 2>/dev/null; then \
+			$(MAKE) tests PYTHON=python$$version VENV=.venv-$$version || exit 1; \
+		else \
+			echo "python$$version is not here: left out"; \
+		fi; \
+	done
+
+$(VENV)/made:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
+		{ echo "Partwise needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/plot: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+$(VENV)/dev: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,83 @@
+"""The command line. The only code that prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``partwise`` with ``arguments`` (by default the process's own); the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (ImportError, OSError, ValueError) as error:
+        print(f"partwise: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("partwise: interrupted", file=sys.stderr)
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; nothing heavy is imported for them, so that ``--help`` answers at once."""
+    top = argparse.ArgumentParser(
+        prog="partwise",
+        description="Sparse nonnegative matrix factorization: you say how sparse each part must be, and partwise "
+        "finds the parts.",
+        epilog="Example: partwise demo --sparsity 0.4 0.6 0.8 --out parts.png",
+    )
+    top.add_argument("--version", action="version", version=f"partwise {__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    show = commands.add_parser(
+        "demo",
+        help="find the strokes of handwritten digits at three sparsities, and draw them",
+        description="Fit the 1797 handwritten digits (8 × 8 pixels) that come with scikit-learn at each sparsity, "
+        "print what was asked for and what was achieved, and draw the parts.",
+    )
+    show.add_argument("--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
+    show.add_argument(
+        "--sparsity", type=float, nargs="+", default=[0.4, 0.6, 0.8], metavar="S", help="0 is flat, 1 is one pixel"
+    )
+    show.add_argument("--seed", type=int, default=0)
+    show.add_argument("--out", type=Path, default=Path("partwise-demo.png"), help="picture to write")
+    show.set_defaults(run=demo)
+    return top
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Fit the digits at each sparsity; a table and a picture."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from .datasets import load_digits
+    from .plotting import gallery, new_figure
+    from .progress import progress_line
+    from .recipes import ssnmf
+
+    X, shape = load_digits()
+    figure = new_figure(4.2 * len(options.sparsity), 4.5)
+    panels = figure.subfigures(1, len(options.sparsity), squeeze=False)[0]
+    table = Table(title=f"{len(X)} handwritten digits, {options.components} parts")
+    for heading in ("asked sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
+        table.add_column(heading, justify="right")
+    with Console(stderr=True).status("Compiling kernels (once: the next run finds them in the cache)"):
+        ssnmf(X[:20], 2, sparsity=0.5, max_iter=1)
+    for sparsity, panel in zip(options.sparsity, panels, strict=True):
+        with progress_line(f"sparsity {sparsity:g}") as callback:
+            result = ssnmf(
+                X, options.components, sparsity=sparsity, max_iter=500, random_state=options.seed, callback=callback
+            )
+        achieved = f"{result.sparsity.min():.10f} – {result.sparsity.max():.10f}"
+        error, seconds = f"{result.relative_error:.4f}", f"{result.times[-1]:.2f}"
+        table.add_row(f"{sparsity:g}", achieved, error, str(result.n_iter), seconds)
+        title = f"sparsity {sparsity:g}, relative error {result.relative_error:.3f}"
+        gallery(result.components, shape, title=title, figure=panel)
+    Console().print(table)
+    figure.savefig(options.out)
+    print(f"The parts are drawn in {options.out}")
+    return 0
