@@ -86,10 +86,10 @@ class _Matrix:
         shape = (self.shape[mode], rest.shape[1])
         if mode not in self._cross or self._cross[mode].shape != shape:
             self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
-        self._multiply(rest, mode, self._cross[mode])
+        self.multiply(rest, mode, self._cross[mode])
         return Stats(self._cross[mode], grams[1 - mode], self.sqnorm)
 
-    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+    def multiply(self, rest: Array, mode: int, out: Array) -> None:
         raise NotImplementedError
 
     def times(self, vector: Array, mode: int) -> Array:
@@ -137,7 +137,7 @@ class DenseData(_Matrix):
         step = max(1, CHUNK_ENTRIES // self.shape[1])
         return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
 
-    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+    def multiply(self, rest: Array, mode: int, out: Array) -> None:
         np.matmul(rest.T, self.matrix if mode else self.matrix.T, out=out.T)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
@@ -189,7 +189,7 @@ class SparseData(_Matrix):
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
         return i, j, float(self.matrix.data[where])
 
-    def _multiply(self, rest: Array, mode: int, out: Array) -> None:
+    def multiply(self, rest: Array, mode: int, out: Array) -> None:
         out[...] = (self.matrix.T if mode else self.matrix) @ np.ascontiguousarray(rest)
 
     def squared_error(self, factors: Sequence[Array]) -> float:

@@ -162,7 +162,7 @@ def factorize(
         When the clock of ``times`` began (`time.perf_counter`); by default now.
     """
     started = perf_counter() if started is None else started
-    fit = _Fit(data, factors, blocks, REVIVALS * factors[0].shape[1] if revive_dead else 0)
+    fit = Fit(data, factors, blocks, REVIVALS * factors[0].shape[1] if revive_dead else 0)
     losses, times = [fit.first_loss((*before, *order)[0])], [perf_counter() - started]
     residuals = np.full(len(blocks), np.inf)
     n_iter, converged, reason = 0, False, f"max_iter={max_iter} iterations are done"
@@ -209,7 +209,7 @@ def relative_error(sqnorm: float, loss: float) -> float:
     return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
 
 
-class _Fit:
+class Fit:
     """The factors of a running fit with what is known about them: Gram matrices, states, last statistics."""
 
     def __init__(self, data: Data, factors: Factors, blocks: Sequence[Block], revivals: int) -> None:
@@ -255,12 +255,21 @@ class _Fit:
         return self.last.loss(self.factors[mode], self.grams[mode]) + self.penalties()
 
 
+_watching: list[list[int]] = []
+
+
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Collect the first Ctrl-C in a list instead of raising it; the second one raises as usual."""
+    """Collect the first Ctrl-C in a list instead of raising it; the second one raises as usual.
+
+    Inside of another such context the same list is given, so that a fit made of several fits stops as a whole.
+    """
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
+        return
+    if _watching:
+        yield _watching[-1]
         return
 
     def note(number: int, frame: Any) -> None:
@@ -272,9 +281,11 @@ def interrupts() -> Iterator[list[int]]:
         yield seen
         return
     signal.signal(signal.SIGINT, note)
+    _watching.append(seen)
     try:
         yield seen
     finally:
+        _watching.pop()
         signal.signal(signal.SIGINT, before)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 
 from .ask import as_columns, as_count, as_generator, as_penalty, warn_of_capacity
-from .data import as_data
-from .factorize import Block, Callback, Result, factorize
+from .data import Data, as_data
+from .factorize import Block, Callback, Result, factorize, interrupts
 from .projections import Method
-from .start import starting_factors
+from .start import Factors, starting_factors
 from .updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
@@ -118,27 +119,43 @@ def ssnmf(
         if not faithful and steps is None:
             steps = cheap_sweeps(data.shape[1 - mode], r)
         if not sets[mode].nonnegative:
-            order: Literal["random", "fixed"] = "random" if faithful else "fixed"
-            update: Update = Sequential(steps or 1, order, int(rng.integers(2**31)))
+            columns: Literal["random", "fixed"] = "random" if faithful else "fixed"
+            update: Update = Sequential(steps or 1, columns, int(rng.integers(2**31)))
         else:
             update = as_solver(solver or ("multiplicative" if faithful else "hals"), sweeps[mode], steps)
         blocks.append(Block(update, sets[mode], penalties[0][mode], penalties[1][mode]))
     constrained = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
-    factors = starting_factors(init or "random", data, r, sets, rng)
-    return factorize(
-        data,
-        factors,
-        blocks,
-        order=(constrained, 1 - constrained),
-        before=() if faithful else (1 - constrained,),
-        max_iter=as_count(max_iter, "max_iter"),
-        tol=(0.0 if faithful else 1e-4) if tol is None else tol,
-        kkt_tol=kkt_tol,
-        max_time=max_time,
-        callback=callback,
-        revive_dead=not faithful,
-        started=started,
-    )
+    order = (constrained, 1 - constrained)
+    init = ("random" if faithful else "samples") if init is None else init
+    with interrupts():
+        if isinstance(init, str) and init == "gradual":
+            factors = gradual_factors(data, r, blocks, order, rng)
+        else:
+            factors = starting_factors(init, data, r, sets, rng)
+        return factorize(
+            data,
+            factors,
+            blocks,
+            order=order,
+            before=() if faithful else order[1:],
+            max_iter=as_count(max_iter, "max_iter"),
+            tol=(0.0 if faithful else 1e-4) if tol is None else tol,
+            kkt_tol=kkt_tol,
+            max_time=max_time,
+            callback=callback,
+            revive_dead=not faithful,
+            started=started,
+        )
+
+
+def gradual_factors(data: Data, r: int, blocks: Sequence[Block], order: Sequence[int], rng: Any) -> Factors:
+    """A start by a few iterations at each of several lower sparsities."""
+    factors = starting_factors("samples", data, r, [b.sets.relaxed(0.2) for b in blocks], rng)
+    for share in (0.2, 0.4, 0.6, 0.8):
+        relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+        factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
+        factors = factorize(data, factors, relaxed, order=order, before=order[1:], max_iter=10, tol=0).factors
+    return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
 
 def cheap_sweeps(other: int, r: int) -> int:

@@ -21,11 +21,11 @@ def random(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Facto
 
 
 def _random_factor(data: Data, mode: int, r: int, sets: Columns, rng: Generator) -> Array:
-    rows = data.shape[mode]
-    if sets.nonnegative:
-        return np.asfortranarray(rng.random((rows, r)))
-    vector = rng.random(rows)
-    return np.asfortranarray(np.stack([rng.permutation(s(vector)) for s in sets], axis=1))
+    factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
+    vector = rng.random(len(factor))
+    for j in range(r):
+        factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(sets[j](vector))
+    return factor
 
 
 def samples(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
@@ -37,20 +37,19 @@ def samples(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Fact
     """
     mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
     left = data.sqnorms(mode).copy()
-    basis = np.zeros((data.shape[1 - mode], 0))
+    factors = random(data, r, sets, rng)
+    basis = np.zeros((data.shape[1 - mode], r), order="F")
     chosen: list[int] = []
     while len(chosen) < min(r, data.shape[mode]) and left.max() > 1e-12 * data.sqnorm / len(left):
         chosen.append(int(rng.choice(len(left), p=left / left.sum())))
-        vector = data.vectors(mode, np.array(chosen[-1:])).astype(float)[:, 0]
-        vector -= basis @ (basis.T @ vector)
+        j = len(chosen) - 1
+        vector = data.vectors(mode, np.array(chosen[-1:]))[:, 0].astype(float)
+        factors[1 - mode][:, j] = sets[1 - mode][j](vector)
+        vector -= basis[:, :j] @ (basis[:, :j].T @ vector)
         vector /= max(np.linalg.norm(vector), 1e-300)
-        basis = np.column_stack([basis, vector])
+        basis[:, j] = vector
         left = np.maximum(left - data.times(vector, mode) ** 2, 0)
         left[chosen] = 0
-    columns = data.vectors(mode, np.array(chosen, dtype=int)).astype(float)
-    factors = random(data, r, sets, rng)
-    for j in range(columns.shape[1]):
-        factors[1 - mode][:, j] = sets[1 - mode][j](columns[:, j])
     return factors
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..compiled import kernel, reduction
 from .fast import sparse_opt_select, sums_about, threshold_norm
 
-WORST_GROWTH = 1e6  # rounding errors of the first round grow with each; past this the exact way takes over
+WORST_GROWTH = 1e3  # rounding errors of the variance grow with its square; past this the exact way takes over
 
 
 @reduction
@@ -54,7 +54,7 @@ def sparse_opt_alternating(b: Any, k: float, near: Any, out: Any) -> None:
         out[:] = 1 / math.sqrt(b.size)
         return
     v = np.empty(b.size)
-    centre, free = float(b[0]), b.size
+    centre, free = np.float64(b[0]), b.size
     s1, s2 = sums_about(b, centre)
     norm = threshold_norm(free, s1, s2, k)
     if norm > 0:

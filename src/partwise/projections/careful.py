@@ -138,10 +138,13 @@ def write_support(x: Any, smallest: float, k: float, out: Any) -> None:
             d += 1
             mean += v
     mean /= d
-    deviation = 0.0
+    rest, deviation = 0.0, 0.0
     for v in x:
         if v >= smallest:
+            rest += v - mean
             deviation += (v - mean) ** 2
-    norm = math.sqrt(d * deviation / (d - k * k))
+    mean += rest / d  # what rounding left of it
+    deviation -= rest * rest / d
+    slope = math.sqrt((d - k * k) / (d * deviation)) if d > k * k and deviation > 0 else 0.0
     for i in range(x.size):
-        out[i] = max(0.0, k / d + (x[i] - mean) / norm) if x[i] >= smallest else 0.0
+        out[i] = max(0.0, k / d + slope * (x[i] - mean)) if x[i] >= smallest else 0.0

@@ -26,11 +26,16 @@ def project_column(code: int, low: float, high: float, b: Any, near: Any, out: A
     ``near`` (empty: none) decides among equally near points; ``guess`` is a first threshold for FAST, or nan.
     """
     if code == NONNEGATIVE:
-        write_above(b, 0.0, 0.0, 1.0, out, 0.0)
+        write_above(b, 0.0, 0.0, 1.0, out)
     elif code == AT_MOST:
         keep_largest(b, int(high), near, out)
     else:
-        k = low if low == high else norm_ratio(b, low, high)
+        if low == high:
+            k = low
+        elif near.size and extremes(b, b[:0], 0.0)[0] == 0:  # on b's zeros every k is as good: near decides
+            k = norm_ratio(np.where(b == 0, near, 0.0), low, high)
+        else:
+            k = norm_ratio(b, low, high)
         if code == FAST:
             sparse_opt_fast(b, k, near, out, guess)
         elif code == SORTED:

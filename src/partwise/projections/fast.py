@@ -51,13 +51,14 @@ def sums_about(b: Any, c: float) -> tuple[float, float]:
 
 
 @reduction
-def write_above(b: Any, a: float, offset: float, slope: float, out: Any, count_above: float) -> int:
-    """out = (offset + slope·(b − a))₊, and |{b > count_above}|."""
-    d = 0
+def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> float:
+    """out = (offset + slope·(b − a))₊, and its sum."""
+    total = 0.0
     for i in range(b.size):
-        out[i] = max(offset + slope * (b[i] - a), 0.0)
-        d += b[i] > count_above
-    return d
+        y = max(offset + slope * (b[i] - a), 0.0)
+        out[i] = y
+        total += y
+    return total
 
 
 @kernel
@@ -94,15 +95,15 @@ def write_solution(b: Any, k: float, out: Any, guess: float) -> float:
     if not math.isnan(guess):
         d, s1, s2 = sums_above(b, a)
     if d <= k * k:
-        a, d = float(b[0]), b.size
+        a, d = np.float64(b[0]), b.size  # float() of a float32 stays one in compiled code
         s1, s2 = sums_about(b, a)
     for _ in range(MOST_PASSES):
         norm = threshold_norm(d, s1, s2, k)
         if norm < 0:
             break
         step = (s1 - k * norm) / d
-        if abs(step) * d * d < s1:  # hardly an entry lies between the two thresholds: write, and see if one did
-            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out, a + step) == d:
+        if abs(step) * d * d < s1:  # hardly an entry lies between the two thresholds: write, and see if one did,
+            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) <= k * (1 + 1e-12):  # for each adds to the sum
                 return a + step
         a += step
         d, s1, s2 = sums_above(b, a)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -131,6 +131,10 @@ class Hoyer(_Compiled):
         k = l1_norm(self.sparsity, m)
         return METHODS[self.method], k, k
 
+    def relaxed(self, share: float) -> Hoyer:
+        """The set with that share of the sparsity."""
+        return replace(self, sparsity=self.sparsity * share)
+
 
 @dataclass(frozen=True)
 class HoyerBetween(_Compiled):
@@ -162,6 +166,10 @@ class HoyerBetween(_Compiled):
         lo = 0.0 if self.lo is None else self.lo
         hi = 1.0 if self.hi is None else self.hi
         return METHODS[self.method], l1_norm(hi, m), l1_norm(lo, m)
+
+    def relaxed(self, share: float) -> HoyerBetween:
+        """The interval with that share of its lower end."""
+        return replace(self, lo=None if self.lo is None else self.lo * share)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,10 @@ class Columns:
     def _tables(self) -> dict[int, Array | None]:
         return {}
 
+    def relaxed(self, share: float) -> Columns:
+        """The sets with that share of their sparsity; those that have no weaker kin stay as they are."""
+        return Columns(tuple(s.relaxed(share) if hasattr(s, "relaxed") else s for s in self.sets))
+
     def project(self, factor: Array) -> Array:
         """Move every column of ``factor`` to the nearest point of its set, in place."""
         for j, s in enumerate(self.sets):

@@ -1,0 +1,152 @@
+"""What one iteration costs beside its two matrix products, in memory too; and how long it takes to start.
+
+    python benchmarks/iteration.py [--quick]
+
+Random nonnegative data of rank r + noise, in the shapes of ORL, CBCL and the paper's sMRI scans. Products and iterations
+take turns in one run; ratios are of the medians. An iteration is what the loop does: both statistics, one sweep of each
+factor, Gram matrices, loss. "Default" is the same with as many sweeps as `ssnmf` takes by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from partwise.ask import as_columns
+from partwise.data import DenseData, as_data
+from partwise.factorize import Block, Fit
+from partwise.recipes import cheap_sweeps, ssnmf
+from partwise.start import starting_factors
+from partwise.updates import Sequential
+
+SHAPES = {"ORL": (10304, 400, 25), "CBCL": (361, 2429, 49), "sMRI": (613410, 269, 40)}  # features, samples, rank
+QUICK = {"tiny": (300, 80, 7)}
+LIMITS = {"float64": 1.35, "float32": 1.7}
+
+
+def made_up(features: int, samples: int, r: int, dtype: str) -> np.ndarray:
+    """Data of rank r + noise, filled row by row: no temporary of its size."""
+    rng = np.random.default_rng(0)
+    parts = rng.random((r, features), dtype=np.float32) ** 4
+    X = np.empty((samples, features), dtype=dtype)
+    for row in X:
+        row[:] = rng.exponential(size=r).astype(np.float32) @ parts
+        row += 0.1 * rng.random(features, dtype=np.float32)
+    return X
+
+
+def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> Fit:
+    """A fit past its first iterations, with one sweep of each factor or with the default number."""
+    sets = [as_columns(None, r), as_columns(sparsity, r)]
+    sweeps = [cheap_sweeps(data.shape[1 - mode], r) if default else 1 for mode in (0, 1)]
+    blocks = [Block(Sequential(n), s) for n, s in zip(sweeps, sets, strict=True)]
+    fit = Fit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, 0)
+    for mode in (0, 1, 0, 1, 0):
+        fit.update(mode)
+    return fit
+
+
+def iterate(fit: Fit) -> None:
+    fit.update(1)
+    fit.update(0)
+    fit.loss(0)
+
+
+def products(fit: Fit) -> None:
+    for mode in (1, 0):
+        fit.data.multiply(fit.factors[1 - mode], mode, fit.data._cross[mode])
+
+
+def seconds(work, fit: Fit) -> float:
+    start = time.perf_counter()
+    work(fit)
+    return time.perf_counter() - start
+
+
+def compare(name: str, shape: tuple[int, int, int], dtype: str, threads: int) -> None:
+    """Print a line for each sparsity."""
+    features, samples, r = shape
+    data = as_data(made_up(features, samples, r, dtype))
+    rounds = 7 if features * samples > 1e8 else 41
+    for sparsity in (0.2, 0.5, 0.8):
+        fits = [running_fit(data, r, sparsity, default) for default in (False, True)]
+        times = [
+            (seconds(products, fits[0]), seconds(iterate, fits[0]), seconds(iterate, fits[1])) for _ in range(rounds)
+        ]
+        base, once, default = np.median(times, axis=0)
+        limit = LIMITS[dtype]
+        outcome = ("meets" if once / base <= limit else "misses") + f" ≤ {limit}" if threads == 1 else ""
+        print(
+            f"{name:5} {dtype} {threads} thread{'s'[: threads - 1]:1} sparsity {sparsity}: products {1e3 * base:8.2f} ms, "
+            f"iteration ÷ products {once / base:.3f} {outcome:12} default ÷ products {default / base:.3f}",
+            flush=True,
+        )
+
+
+def memory(shape: tuple[int, int, int], dtype: str) -> None:
+    """Print the peak of a whole fit beyond X and the imports, in units of all its factors. A process of its own."""
+    features, samples, r = shape
+    ssnmf(np.ones((4, 3), dtype=dtype), 2, sparsity=0.5, max_iter=1)  # compiles
+    X = made_up(features, samples, r, dtype)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = resident("VmRSS")
+    ssnmf(X, r, sparsity=0.5, max_iter=3, random_state=0)
+    unit = (features + samples) * r * X.itemsize
+    peak = resident("VmHWM") - before
+    print(
+        f"peak memory of a fit beyond X ({X.nbytes / 1e6:.0f} MB): {peak / 1e6:.0f} MB = {peak / unit:.1f} × its factors"
+    )
+
+
+def resident(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def startup() -> None:
+    """Print how long a new process takes to import and to answer."""
+    for label, command in (
+        ("python -c pass", ["-c", "pass"]),
+        ("import partwise", ["-c", "import partwise"]),
+        ("python -m partwise --help", ["-m", "partwise", "--help"]),
+        ("import partwise; partwise.ssnmf", ["-c", "import partwise; partwise.ssnmf"]),
+        ("import partwise; partwise.SparseNMF", ["-c", "import partwise; partwise.SparseNMF"]),
+    ):
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+            times.append(time.perf_counter() - start)
+        print(f"{label:36} {np.median(times):.3f} s")
+
+
+def main() -> None:
+    """All of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one tiny shape")
+    parser.add_argument("--memory", nargs=2, metavar=("SHAPE", "DTYPE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    shapes = QUICK if options.quick else SHAPES
+    if options.memory:
+        memory((SHAPES | QUICK)[options.memory[0]], options.memory[1])
+        return
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            for name, shape in shapes.items():
+                for dtype in LIMITS:
+                    compare(name, shape, dtype, threads)
+    for name in shapes:
+        for dtype in LIMITS:
+            print(f"{name} {dtype}: ", end="", flush=True)
+            subprocess.run([sys.executable, __file__, "--memory", name, dtype], check=True)
+    startup()
+
+
+if __name__ == "__main__":
+    main()
