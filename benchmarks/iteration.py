@@ -2,9 +2,9 @@
 
     python benchmarks/iteration.py [--quick]
 
-Random nonnegative data of rank r + noise, in the shapes of ORL, CBCL and the paper's sMRI scans. Products and iterations
-take turns in one run; ratios are of the medians. An iteration is what the loop does: both statistics, one sweep of each
-factor, Gram matrices, loss. "Default" is the same with as many sweeps as `ssnmf` takes by itself.
+Random nonnegative data of rank r + noise, in the shapes of ORL, CBCL and the paper's sMRI scans. Products and
+iterations take turns in one run; ratios are of the medians. An iteration is what the loop does: both statistics, one
+sweep of each factor, Gram matrices, loss. "Default" is the same with as many sweeps as `ssnmf` takes by itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def products(fit: Fit) -> None:
         fit.data.multiply(fit.factors[1 - mode], mode, fit.data._cross[mode])
 
 
-def seconds(work, fit: Fit) -> float:
+def seconds(work: Callable[[Fit], None], fit: Fit) -> float:
     start = time.perf_counter()
     work(fit)
     return time.perf_counter() - start
@@ -83,8 +84,8 @@ def compare(name: str, shape: tuple[int, int, int], dtype: str, threads: int) ->
         limit = LIMITS[dtype]
         outcome = ("meets" if once / base <= limit else "misses") + f" ≤ {limit}" if threads == 1 else ""
         print(
-            f"{name:5} {dtype} {threads} thread{'s'[: threads - 1]:1} sparsity {sparsity}: products {1e3 * base:8.2f} ms, "
-            f"iteration ÷ products {once / base:.3f} {outcome:12} default ÷ products {default / base:.3f}",
+            f"{name:5} {dtype} threads: {threads} sparsity {sparsity}: products {1e3 * base:7.2f} ms, "
+            f"iteration ÷ products {once / base:.3f} {outcome:13} default ÷ products {default / base:.3f}",
             flush=True,
         )
 
@@ -99,9 +100,7 @@ def memory(shape: tuple[int, int, int], dtype: str) -> None:
     ssnmf(X, r, sparsity=0.5, max_iter=3, random_state=0)
     unit = (features + samples) * r * X.itemsize
     peak = resident("VmHWM") - before
-    print(
-        f"peak memory of a fit beyond X ({X.nbytes / 1e6:.0f} MB): {peak / 1e6:.0f} MB = {peak / unit:.1f} × its factors"
-    )
+    print(f"peak memory beyond X ({X.nbytes / 1e6:.0f} MB): {peak / 1e6:.0f} MB = {peak / unit:.1f} × the factors")
 
 
 def resident(field: str) -> int:

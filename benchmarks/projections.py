@@ -3,8 +3,12 @@
     python benchmarks/projections.py [--quick]
 
 One thread. On every vector all methods take turns, in an order that moves on by one each time; calls too short for the
-clock are repeated, and the best of three is taken, so that b is in cache as it is in a fit. Compiled methods are timed as the sequential pass calls them, without the public functions' checks.
-The geometric input makes "fast" give up its passes. Methods that lose all their digits on it are left out there (–).
+clock are repeated, and the best of three is taken, so that b is in cache, as it is in a fit. Compiled methods are timed
+as the sequential pass calls them, without the public functions' checks. The geometric input makes "fast" give up its
+passes. Methods that lose all their digits on it are left out there (–).
+
+Two compiled rivals: "Hoyer, published" does each round in the two passes that the published steps need; the package's
+"Hoyer" fuses a whole round into one, with the closed form that "fast" is made of.
 """
 
 import os

@@ -32,7 +32,7 @@ def reduction(function: Function) -> Function:
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    if numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(all="ignore")(function)  # overflow is as silent as in compiled code
     options |= {"nogil": True, "error_model": "numpy"}
     try:
