@@ -59,7 +59,7 @@ class SparseNMF(  # type: ignore[misc]
         Further parameters of the recipe, for example ``{"solver": "pivot"}``.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init : {"random", "samples", "nndsvd"} or (activations, components), optional
+    init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
         Where the fit starts; by default what the recipe starts from.
     n_init : int, default=1
         Fits from as many starts; the best one is kept.

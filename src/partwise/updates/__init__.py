@@ -1,5 +1,6 @@
 """Ways to improve one factor from its statistics. None of them sees X."""
 
+from .extrapolated import Extrapolated
 from .gradient import Gradient
 from .greedy import Greedy
 from .multiplicative import Multiplicative
@@ -7,4 +8,4 @@ from .pivot import Pivot
 from .protocol import Columns, State, Update
 from .sequential import Sequential
 
-__all__ = ["Columns", "Gradient", "Greedy", "Multiplicative", "Pivot", "Sequential", "State", "Update"]
+__all__ = ["Columns", "Extrapolated", "Gradient", "Greedy", "Multiplicative", "Pivot", "Sequential", "State", "Update"]

@@ -1,0 +1,64 @@
+"""What extrapolation gives: how much sooner it reaches the errors that the plain fit passes.
+
+    python benchmarks/extrapolation.py [--quick]
+
+From the same start, one thread: the time at which the plain fit passes an error ÷ the time at which the extrapolated
+one does, at three points of the plain fit. ORL and CBCL are looked for where `partwise.datasets` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import partwise as pw
+from partwise import datasets
+
+DATA = {
+    "digits": (datasets.load_digits, 16, 0.5),
+    "CBCL": (datasets.load_cbcl, 49, 3.0),
+    "ORL": (datasets.load_orl, 25, 5.0),
+}  # and seconds for each fit
+
+
+def main() -> None:
+    """Print the ratios of each fit, and the median of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="digits alone, one seed")
+    quick = parser.parse_args().quick
+    ratios: list[float] = []
+    for name, (load, r, seconds) in DATA.items():
+        if quick and name != "digits":
+            continue
+        try:
+            X, _ = load()
+        except FileNotFoundError as error:
+            print(f"{name} is left out: {error}")
+            continue
+        pw.ssnmf(X[:50], 2, sparsity=0.5, max_iter=1)  # compiles
+        for sparsity in (None, 0.3, 0.5, 0.7):
+            for seed in range(1 if quick else 3):
+                settings = {
+                    "sparsity": sparsity,
+                    "random_state": seed,
+                    "max_iter": 10**6,
+                    "tol": 0,
+                    "max_time": seconds,
+                }
+                plain = pw.ssnmf(X, r, **settings)
+                ahead = pw.ssnmf(X, r, **settings, extrapolate=True)
+                row = []
+                for share in (0.2, 0.5, 0.9):
+                    i = int(np.searchsorted(plain.times, share * plain.times[-1]))
+                    passed = np.flatnonzero(ahead.losses <= plain.losses[i])
+                    row.append(plain.times[i] / ahead.times[passed[0]] if len(passed) else 0.0)
+                ratios += row
+                print(f"{name:7} sparsity {sparsity} seed {seed}: " + " ".join(f"{x:5.2f}" for x in row), flush=True)
+    print(f"median {np.median(ratios):.2f}; plain fit first in {np.mean(np.array(ratios) < 1):.0%}; 0.00: not reached")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()

@@ -1,0 +1,53 @@
+"""Extrapolation: go on a little in the direction of the last change.
+
+References
+----------
+A. M. S. Ang and N. Gillis, "Accelerating nonnegative matrix factorization algorithms using extrapolation", Neural
+Computation 31 (2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..statistics import Array, Stats
+from .protocol import Columns, State, Update, require_nonnegative
+
+
+@dataclass(frozen=True)
+class Extrapolated:
+    """F ← [new + β(new − last)]₊, where new is what ``update`` makes of F (y ≥ 0 only).
+
+    β grows while the loss falls. When the loss has risen since the last call, the update goes back to the last point
+    that was not extrapolated, and β shrinks. The loss may therefore rise now and then, but not for long.
+
+    Parameters
+    ----------
+    update : Update
+    beta, growth, cap_growth, shrink : float
+        β at first; its growth, the growth of its upper limit, and its divisor at a restart.
+    """
+
+    update: Update
+    beta: float = 0.5
+    growth: float = 1.05
+    cap_growth: float = 1.01
+    shrink: float = 1.5
+
+    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+        """Improve ``factor`` by ``update``, and go on from there."""
+        require_nonnegative(sets, "Extrapolated")
+        beta, cap = state.get("beta", self.beta), state.get("cap", 1.0)
+        last = state.get("last", factor.copy(order="F"))
+        loss = stats.loss(factor)
+        if loss > state.get("loss", np.inf):
+            factor = last.copy(order="F")
+            loss, cap, beta = stats.loss(factor), beta, beta / self.shrink
+        elif state:
+            beta, cap = min(cap, beta * self.growth), min(1.0, cap * self.cap_growth)
+        new, inner = self.update(factor, stats, sets, state.get("inner", {}))
+        ahead = new + factor.dtype.type(beta) * (new - last)
+        np.maximum(ahead, 0, out=ahead)
+        return ahead, {"beta": beta, "cap": cap, "last": new, "loss": loss, "inner": inner}
