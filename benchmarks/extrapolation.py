@@ -37,18 +37,12 @@ def main() -> None:
         except FileNotFoundError as error:
             print(f"{name} is left out: {error}")
             continue
-        pw.ssnmf(X[:50], 2, sparsity=0.5, max_iter=1)  # compiles
+        pw.ssnmf(X[:50], r, sparsity=0.3, max_iter=1)  # compiles
         for sparsity in (None, 0.3, 0.5, 0.7):
             for seed in range(1 if quick else 3):
-                settings = {
-                    "sparsity": sparsity,
-                    "random_state": seed,
-                    "max_iter": 10**6,
-                    "tol": 0,
-                    "max_time": seconds,
-                }
-                plain = pw.ssnmf(X, r, **settings)
-                ahead = pw.ssnmf(X, r, **settings, extrapolate=True)
+                settings = {"sparsity": sparsity, "random_state": seed, "max_time": seconds, "max_iter": 10**6}
+                plain = pw.ssnmf(X, r, tol=0, **settings)
+                ahead = pw.ssnmf(X, r, tol=0, extrapolate=True, **settings)
                 row = []
                 for share in (0.2, 0.5, 0.9):
                     i = int(np.searchsorted(plain.times, share * plain.times[-1]))

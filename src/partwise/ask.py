@@ -26,12 +26,31 @@ def as_count(value: Any, name: str) -> int:
     return int(value)
 
 
+def as_amount(value: Any, name: str) -> float:
+    """``value`` as a number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0:
+        raise ValueError(f"{name}={value!r}: give a number of at least 0")
+    return float(value)
+
+
 def as_penalty(value: Any, name: str) -> tuple[float, float]:
     """A penalty (on activations, on components); one number is meant for the activations."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value, 0.0)
     if len(pair) != 2 or not all(isinstance(p, numbers.Real) and 0 <= float(p) < np.inf for p in pair):
         raise ValueError(f"{name}={value!r}: give a number of at least 0, or a pair (on activations, on components)")
     return float(pair[0]), float(pair[1])
+
+
+def as_penalties(l1: Any, l2: Any, sets: Sequence[Columns]) -> list[tuple[float, float]]:
+    """(l1, l2) for each mode; refused on one side alone where the other side could grow instead."""
+    penalties = list(zip(as_penalty(l1, "l1"), as_penalty(l2, "l2"), strict=True))
+    for mode, name in ((0, "activations"), (1, "components")):
+        if any(penalties[mode]) and not any(penalties[1 - mode]) and not sets[1 - mode].unit_norm:
+            raise ValueError(
+                f"a penalty on the {name} alone means nothing while the other side's scale is free: it would shrink "
+                "the one and grow the other. Give the other side a sparsity (which fixes its norm) or a penalty too"
+            )
+    return penalties
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -61,6 +80,16 @@ def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "spar
             raise ValueError(f"{name} has {len(sparsity)} values for n_components={r}: give one for each part")
         return Columns(tuple(_as_set(s, method, f"{name}[{j}]") for j, s in enumerate(sparsity)))
     return Columns.same(_as_set(sparsity, method, name), r)
+
+
+def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -> list[Columns]:
+    """The sets of activations and components, at most one of them with a sparsity."""
+    if sparsity is not None and activation_sparsity is not None:
+        raise ValueError(
+            f"sparsity={sparsity!r} and activation_sparsity={activation_sparsity!r} are both given: with unit norms on "
+            "both sides activations·components has no scale left; constrain one side"
+        )
+    return [as_columns(activation_sparsity, r, method, "activation_sparsity"), as_columns(sparsity, r, method)]
 
 
 def _as_set(value: Any, method: Method, name: str) -> Projection:

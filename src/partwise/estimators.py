@@ -185,7 +185,7 @@ class SparseNMF(  # type: ignore[misc]
                         tol=self.tol,
                         max_time=self.max_time,
                         random_state=rng,
-                        callback=lambda iteration, told=told: sum(tell(iteration) is True for tell in told) > 0,
+                        callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
                         **(self.recipe_params or {}),
                     )
                 )

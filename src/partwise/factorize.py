@@ -170,7 +170,7 @@ def factorize(
     def told_to_stop() -> bool:
         error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
         here = Iteration(n_iter, max_iter, losses[-1], error, times[-1], factors)
-        return callback is not None and callback(here) is True
+        return callback is not None and bool(callback(here))
 
     with interrupts() as interrupted, fitting_threads(float(np.prod(data.shape)) * factors[0].shape[1]):
         stopped = told_to_stop()
@@ -199,6 +199,8 @@ def factorize(
         if stopped and not n_iter:
             reason = "the callback said stop at the start"
     error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
+    if not any(b.l1 or b.l2 for b in blocks) and blocks[0].sets.scale_free:
+        give_unit_norm(factors, fit.grams)
     if error < np.finfo(data.dtype).eps ** 0.25:  # where the statistics cancel, ask the residual
         error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
     return Result(factors, np.array(losses), np.array(times), n_iter, converged, reason, error, states=[*fit.states])
@@ -207,6 +209,14 @@ def factorize(
 def relative_error(sqnorm: float, loss: float) -> float:
     """‖X − model‖ / ‖X‖ from ½‖X − model‖²; 0 for an all-zero X."""
     return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
+
+
+def give_unit_norm(factors: Factors, grams: Sequence[Array]) -> None:
+    """Move the scale of every part to its activations."""
+    norms = np.sqrt(grams[1].diagonal())
+    norms[norms == 0] = 1
+    factors[1] /= norms.astype(factors[1].dtype)
+    factors[0] *= norms.astype(factors[0].dtype)
 
 
 class Fit:
@@ -218,14 +228,18 @@ class Fit:
         self.states: list[State] = [{} for _ in factors]
         self.revivals = revivals
         self.last: Stats | None = None
+        self.fresh: int | None = None  # the mode whose last statistics are still true
 
     def first_loss(self, mode: int) -> float:
+        """The loss at the start, from the statistics of the factor that is updated first."""
         self.last = self.data.statistics(self.factors, self.grams, mode)
+        self.fresh = mode
         return self.loss(mode)
 
     def update(self, mode: int, measure: bool = False) -> float:
         """Update one factor; its fixed-point residual before that, if it is to be measured."""
-        stats = self.data.statistics(self.factors, self.grams, mode)
+        stats = self.last if self.fresh == mode else None
+        stats, self.fresh = stats or self.data.statistics(self.factors, self.grams, mode), None
         if self.revivals and self.blocks[mode].sets.nonnegative:
             stats = self.revived(stats, mode)
         block = self.blocks[mode]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 
-from .ask import as_columns, as_count, as_generator, as_penalty, warn_of_capacity
+from .ask import as_amount, as_count, as_generator, as_penalties, one_sided, warn_of_capacity
 from .data import Data, as_data
 from .factorize import Block, Callback, Result, factorize, interrupts
 from .projections import Method
@@ -16,10 +16,10 @@ from .updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequ
 
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
-SOLVERS: dict[str, Callable[[int | None], Update]] = {
-    "hals": lambda steps: Sequential(steps or 1),
-    "multiplicative": lambda steps: Multiplicative(steps or 1),
-    "gradient": lambda steps: Gradient(steps or 1),
+SOLVERS: dict[str, Callable[[int], Update]] = {
+    "hals": Sequential,
+    "multiplicative": Multiplicative,
+    "gradient": Gradient,
     "greedy": lambda steps: Greedy(),
     "pivot": lambda steps: Pivot(),
 }
@@ -107,33 +107,24 @@ def ssnmf(
     started = perf_counter()
     data = as_data(X)
     r = as_count(n_components, "n_components")
-    if sparsity is not None and activation_sparsity is not None:
-        raise ValueError(
-            "sparsity and activation_sparsity are both given: with unit norms on both sides X ≈ activations·components "
-            "has no scale left; constrain one side"
-        )
-    sets = [as_columns(activation_sparsity, r, projection, "activation_sparsity"), as_columns(sparsity, r, projection)]
+    sets = one_sided(activation_sparsity, sparsity, r, projection)
     warn_of_capacity(sets[1], data)
+    penalties = as_penalties(l1, l2, sets)
     rng = as_generator(random_state)
-    penalties = [as_penalty(l1, "l1"), as_penalty(l2, "l2")]
-    if any(penalties[0]) or any(penalties[1]):
-        check_scale(sets, penalties)
-    sweeps = [activation_sweeps, component_sweeps]
-    constrained = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
+    seed = int(rng.integers(2**31))
+    first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
-    for mode in (0, 1):
-        steps = sweeps[mode] and as_count(sweeps[mode], ("activation_sweeps", "component_sweeps")[mode])
-        if not faithful and steps is None:
-            steps = cheap_sweeps(data.shape[1 - mode], r)
-        if not sets[mode].nonnegative:
-            columns: Literal["random", "fixed"] = "random" if faithful else "fixed"
-            update: Update = Sequential(steps or 1, columns, int(rng.integers(2**31)))
+    for mode, asked in enumerate((activation_sweeps, component_sweeps)):
+        cheap = 1 if faithful else cheap_sweeps(data.shape[1 - mode], r)
+        if sets[mode].nonnegative:
+            update = as_solver(solver or ("multiplicative" if faithful else "hals"), asked, cheap)
+            update = Extrapolated(update) if extrapolate and mode != first else update
         else:
-            update = as_solver(solver or ("multiplicative" if faithful else "hals"), sweeps[mode], steps)
-            update = Extrapolated(update) if extrapolate and mode != constrained else update
-        blocks.append(Block(update, sets[mode], penalties[0][mode], penalties[1][mode]))
-    order = (constrained, 1 - constrained)
+            sweeps = cheap if asked is None else as_count(asked, "sweeps")
+            update = Sequential(sweeps, "random" if faithful else "fixed", seed)
+        blocks.append(Block(update, sets[mode], *penalties[mode]))
     init = ("random" if faithful else "samples") if init is None else init
+    order = (first, 1 - first)
     with interrupts():
         if isinstance(init, str) and init == "gradual":
             factors = gradual_factors(data, r, blocks, order, rng)
@@ -146,9 +137,9 @@ def ssnmf(
             order=order,
             before=() if faithful else order[1:],
             max_iter=as_count(max_iter, "max_iter"),
-            tol=(0.0 if faithful else 1e-4) if tol is None else tol,
-            kkt_tol=kkt_tol,
-            max_time=max_time,
+            tol=(0.0 if faithful else 1e-4) if tol is None else as_amount(tol, "tol"),
+            kkt_tol=as_amount(kkt_tol, "kkt_tol"),
+            max_time=None if max_time is None else as_amount(max_time, "max_time"),
             callback=callback,
             revive_dead=not faithful,
             started=started,
@@ -167,27 +158,16 @@ def gradual_factors(data: Data, r: int, blocks: Sequence[Block], order: Sequence
 
 def cheap_sweeps(other: int, r: int) -> int:
     """How many sweeps of a factor cost about half of forming its statistics: one costs r/other of it. At most 4."""
-    return int(min(max(round(0.5 * other / r), 1), 4))
+    return min(max(round(0.5 * other / r), 1), 4)
 
 
-def as_solver(name: Any, asked: int | None, steps: int | None) -> Update:
-    """The update of that name, with as many steps."""
+def as_solver(name: Any, asked: Any, cheap: int) -> Update:
+    """The update of that name, with as many steps as asked for, or as are cheap."""
     if name not in SOLVERS:
         raise ValueError(f"solver={name!r} is not one of {', '.join(map(repr, SOLVERS))}")
     if asked is not None and name in ("greedy", "pivot"):
         raise ValueError(f"solver={name!r} decides itself how long it works: leave the number of sweeps to it")
-    return SOLVERS[name](steps)
-
-
-def check_scale(sets: Sequence[Any], penalties: Sequence[Sequence[float]]) -> None:
-    """Refuse a penalty on one side where the other side could grow instead."""
-    for mode, name in ((0, "activations"), (1, "components")):
-        alone = any(p[mode] for p in penalties) and not any(p[1 - mode] for p in penalties)
-        if alone and not sets[1 - mode].unit_norm:
-            raise ValueError(
-                f"a penalty on the {name} alone means nothing while the other side's scale is free: it would shrink "
-                "the one and grow the other. Give the other side a sparsity (which fixes its norm) or a penalty too"
-            )
+    return SOLVERS[name](cheap if asked is None else as_count(asked, "sweeps"))
 
 
 RECIPES: dict[str, Callable[..., Result]] = {"ssnmf": ssnmf}

@@ -48,7 +48,7 @@ def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
         raise ValueError(f"{name} has shape {array.shape}: give one vector with at least one entry")
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} has dtype {array.dtype}: give real numbers")
-    array = np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
+    array = np.require(array, np.float32 if array.dtype == np.float32 else np.float64, ["C", "W"])
     if not np.isfinite(array).all():
         where = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"{name}[{where}] is {array[where]}: every entry must be finite; replace or remove it")
@@ -194,7 +194,8 @@ class AtMost(_Compiled):
 
 
 def check_method(method: Any) -> None:
-    if method not in METHODS:
+    """Refuse what is not one of the three ways."""
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}")
 
 

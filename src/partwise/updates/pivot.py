@@ -4,7 +4,8 @@ References
 ----------
 H. Kim and H. Park, "Nonnegative matrix factorization based on alternating nonnegativity constrained least squares and
 active set method", SIAM J. Matrix Anal. Appl. 30 (2008); J. Kim and H. Park, "Toward faster nonnegative matrix
-factorization: a new algorithm and comparisons", ICDM 2008.
+factorization: a new algorithm and comparisons", ICDM 2008. C. L. Lawson and R. J. Hanson, "Solving Least Squares
+Problems", 1974, chapter 23.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Pivot:
     The factor's support is the first guess of the answer's. Entries with the wrong sign change sides all at once; after
     three such exchanges without progress only the last of them does, which cannot cycle. Rows with the same support
     share one Cholesky factor. Where the Gram matrix of a support is singular (twin parts, more parts than features),
-    the row is solved by coordinate descent instead.
+    the row is solved by Lawson and Hanson's method instead, whose supports stay independent.
     """
 
     def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
@@ -36,7 +37,7 @@ class Pivot:
         cross = np.ascontiguousarray(stats.cross, dtype=float)
         solution = np.ascontiguousarray(factor, dtype=float)
         open_rows = solve_rows(solution, cross, stats.gram, grouped(solution > 0))
-        descend(solution, cross, stats.gram, open_rows)
+        solve_one_by_one(solution, cross, stats.gram, open_rows)
         factor[...] = solution
         return factor, state
 
@@ -153,21 +154,48 @@ def solve_support(gram: Any, c: Any, passive: Any, factor: Any, x: Any, dual: An
 
 
 @kernel
-def descend(h: Any, cross: Any, gram: Any, rows: Any) -> None:
-    """Coordinate descent on ``rows`` until a sweep changes nothing that matters."""
+def solve_one_by_one(h: Any, cross: Any, gram: Any, rows: Any) -> None:
+    """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time, and stays independent.
+
+    An entry whose column depends on those of the support has nothing to add: its dual is zero but for rounding.
+    """
     r = gram.shape[0]
+    x, trial, dual = np.empty(r), np.empty(r), np.empty(r)
+    passive, useless = np.empty(r, dtype=np.bool_), np.empty(r, dtype=np.bool_)
+    factor = np.empty((r, r))
     for n in range(rows.size):
         i = rows[n]
-        for _ in range(10_000):
-            largest, change = 0.0, 0.0
+        size = 0.0
+        for a in range(r):
+            x[a], passive[a], useless[a] = 0.0, False, gram[a, a] <= 0
+            size = max(size, abs(cross[i, a]))
+        for _ in range(10 * r):
+            best, where = -1e-13 * size, -1
             for a in range(r):
-                if gram[a, a] > 0:
-                    slope = -cross[i, a]
+                if not passive[a] and not useless[a]:
+                    dual[a] = -cross[i, a]
                     for b in range(r):
-                        slope += gram[a, b] * h[i, b]
-                    new = max(h[i, a] - slope / gram[a, a], 0.0)
-                    change = max(change, abs(new - h[i, a]) * math.sqrt(gram[a, a]))
-                    largest = max(largest, new * math.sqrt(gram[a, a]))
-                    h[i, a] = new
-            if change <= 1e-13 * largest:
+                        dual[a] += gram[a, b] * x[b]
+                    if dual[a] < best:
+                        best, where = dual[a], a
+            if where < 0:
                 break
+            passive[where] = True
+            if cholesky(gram, passive, factor) < 0:
+                passive[where], useless[where] = False, True
+                continue
+            while True:
+                solve_support(gram, cross[i], passive, factor, trial, dual)
+                share, leaving = 1.0, -1
+                for a in range(r):
+                    if passive[a] and trial[a] <= 0 and x[a] <= share * (x[a] - trial[a]):
+                        share, leaving = x[a] / (x[a] - trial[a]) if x[a] > 0 else 0.0, a
+                for a in range(r):
+                    x[a] += share * (trial[a] - x[a])
+                if leaving < 0:
+                    break
+                x[leaving], passive[leaving] = 0.0, False
+                useless[leaving] = leaving == where
+                cholesky(gram, passive, factor)
+        for a in range(r):
+            h[i, a] = max(x[a], 0.0)

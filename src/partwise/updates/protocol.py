@@ -49,6 +49,11 @@ class Columns:
         """Whether every column has norm 1 (so that no scale can escape through this factor)."""
         return all(getattr(s, "unit_norm", False) for s in self.sets)
 
+    @cached_property
+    def scale_free(self) -> bool:
+        """Whether every column may be multiplied by any positive number."""
+        return not any(getattr(s, "unit_norm", True) for s in self.sets)
+
     def encoded(self, m: int) -> Array | None:
         """What compiled code needs to know of the sets, for columns of length ``m``; None if some set has no code."""
         if m not in self._tables:

@@ -1,0 +1,192 @@
+"""The catalogues that the laws run over: problems, kinds of data, updates, and sets for a factor's columns."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
+from partwise.statistics import Stats
+from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Sequential
+
+
+class Problem(NamedTuple):
+    """A nonnegative matrix (samples × features) and a rank to factor it with."""
+
+    X: np.ndarray
+    r: int
+
+
+def planted(rng, n=30, m=40, r=5, noise=0.01):
+    parts = Columns.same(Hoyer(0.6), r).project(rng.random((m, r)) ** 4)
+    return Problem(rng.random((n, r)) ** 3 @ parts.T + noise * rng.random((n, m)), r)
+
+
+def hollow(rng):
+    """All-zero samples and features."""
+    X = planted(rng).X
+    X[[0, 7, 29]] = 0
+    X[:, [0, 11, 12, 39]] = 0
+    return Problem(X, 5)
+
+
+PROBLEMS = {
+    "planted": planted,
+    "rank-deficient": lambda rng: Problem(rng.random((20, 2)) @ rng.random((2, 25)), 4),
+    "zero rows and columns": hollow,
+    "tiny": lambda rng: Problem(rng.random((2, 3)), 2),
+    "rank above both sides": lambda rng: Problem(rng.random((6, 7)), 11),
+    "counts": lambda rng: Problem(rng.poisson(0.5, (25, 18)).astype(float), 9),
+}
+
+
+def locked(X):
+    """With no part of it writeable."""
+    for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+        array.setflags(write=False)
+    return X
+
+
+def every_other(X):
+    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan)
+    wide[::2, ::3] = X
+    return wide[::2, ::3]
+
+
+def data_frame(X):
+    return pytest.importorskip("pandas").DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
+
+
+def with_explicit_zeros(X):
+    sparse = sp.csr_array(np.ones_like(X))
+    sparse.data[:] = X.ravel()
+    return sparse
+
+
+def in_pieces(X):
+    """Each row's entries backwards and in two halves, which a canonical matrix would add up."""
+    indices = np.tile(np.repeat(np.arange(X.shape[1])[::-1], 2), X.shape[0])
+    starts = np.arange(X.shape[0] + 1) * 2 * X.shape[1]
+    return sp.csr_array((np.repeat(X[:, ::-1].ravel(), 2) / 2, indices, starts), shape=X.shape)
+
+
+def with_long_indices(X):
+    sparse = sp.csc_array(X)
+    sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
+    return sparse
+
+
+KINDS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "strided": every_other,
+    "backwards": lambda X: X[::-1, ::-1],
+    "read-only": lambda X: locked(X.copy()),
+    "float32": lambda X: X.astype(np.float32),
+    "float32, Fortran order": lambda X: np.asfortranarray(X, dtype=np.float32),
+    "float16": lambda X: X.astype(np.float16),
+    "integers": lambda X: np.rint(10 * X).astype(int),
+    "booleans": lambda X: np.greater(X, X.mean()),
+    "lists": lambda X: X.tolist(),
+    "data frame": data_frame,
+    "CSR matrix": sp.csr_matrix,
+    "CSC matrix": sp.csc_matrix,
+    "CSR array": sp.csr_array,
+    "CSC array": sp.csc_array,
+    "COO array": sp.coo_array,
+    "CSR, float32": lambda X: sp.csr_array(X, dtype=np.float32),
+    "CSC, integers": lambda X: sp.csc_array(np.rint(10 * X).astype(int)),
+    "CSR, read-only": lambda X: locked(sp.csr_array(X)),
+    "explicit zeros": with_explicit_zeros,
+    "unsorted, in pieces": in_pieces,
+    "unsorted, in pieces, read-only": lambda X: locked(in_pieces(X)),
+    "64-bit indices": with_long_indices,
+}
+
+
+def dense(X):
+    """Any kind of data as a float64 array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+
+
+def tolerance(dtype):
+    return 1e-5 if dtype == np.float32 else 1e-12
+
+
+def random_factors(shape, r, rng, dtype=float):
+    return [np.asfortranarray(rng.random((rows, r)), dtype=dtype) for rows in shape]
+
+
+def stats_of(X, factors, mode):
+    """The statistics of one factor, by their definition."""
+    rest = factors[1 - mode]
+    cross = np.asfortranarray((X.T if mode else X) @ rest)
+    return Stats(cross, np.asarray(rest.T @ rest, dtype=float), float(np.vdot(X, X)))
+
+
+UPDATES = {
+    "sequential": Sequential(),
+    "sequential, 3 random sweeps": Sequential(3, "random", seed=5),
+    "multiplicative": Multiplicative(),
+    "multiplicative, 3 times": Multiplicative(3),
+    "gradient": Gradient(),
+    "gradient, one step": Gradient(1, factor=2.0),
+    "greedy": Greedy(),
+    "pivot": Pivot(),
+}
+
+
+def for_all_sets(update):
+    return not isinstance(update, Greedy | Pivot)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """y ≥ 0 and ‖y‖ ≤ 1: a set that only Python knows."""
+
+    def __call__(self, b, near=None):
+        y = np.maximum(b, 0)
+        return y / max(1, np.linalg.norm(y))
+
+
+def mixed(r):
+    choice = (Hoyer(0.3), Nonnegative(), AtMost(2), HoyerBetween(0.1, 0.5), Hoyer(0.7, "sorted"))
+    return Columns(tuple(choice[j % len(choice)] for j in range(r)))
+
+
+def same(projection):
+    return lambda r: Columns.same(projection, r)
+
+
+SETS = {
+    "nonnegative": same(Nonnegative()),
+    "Hoyer": same(Hoyer(0.6)),
+    "Hoyer, sorted": same(Hoyer(0.6, "sorted")),
+    "Hoyer, alternating": same(Hoyer(0.6, "hoyer")),
+    "single": same(Hoyer(1.0)),
+    "flat": same(Hoyer(0.0)),
+    "interval": same(HoyerBetween(0.3, 0.4)),
+    "one-sided": same(HoyerBetween(0.5, None)),
+    "at most": same(AtMost(2)),
+    "mixed": mixed,
+    "custom": same(Ball()),
+    "mixed, custom": lambda r: Columns((Ball(), *mixed(r).sets[1:])),
+}
+
+
+def assert_feasible(factor, sets, atol=1e-10):
+    """Every column lies in its set, to rounding."""
+    assert np.isfinite(factor).all()
+    assert factor.min() >= 0
+    for column, s in zip(factor.T.astype(float), sets, strict=True):
+        if isinstance(s, Hoyer | HoyerBetween):
+            lo, hi = (s.sparsity, s.sparsity) if isinstance(s, Hoyer) else (s.lo or 0, 1 if s.hi is None else s.hi)
+            assert abs(np.linalg.norm(column) - 1) <= atol
+            if len(column) > 1:
+                assert lo - atol <= hoyer_sparsity(column) <= hi + atol
+        elif isinstance(s, AtMost):
+            assert np.count_nonzero(column) <= s.nonzeros
+        elif isinstance(s, Ball):
+            assert np.linalg.norm(column) <= 1 + atol

@@ -1,0 +1,42 @@
+"""Fixtures over the catalogues: a test of ``problem``, ``kind``, ``update`` or ``columns`` runs over all of them.
+
+A test that needs only some names them: ``@pytest.mark.parametrize("problem", ["planted"], indirect=True)``.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out, and test files import the catalogues
+
+from catalogues import KINDS, PROBLEMS, SETS, UPDATES
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(params=PROBLEMS)
+def problem(request):
+    """A nonnegative matrix X and a rank r."""
+    return PROBLEMS[request.param](np.random.default_rng(list(request.param.encode())))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """Turns an array into the same matrix in other clothes."""
+    return KINDS[request.param]
+
+
+@pytest.fixture(params=UPDATES)
+def update(request):
+    return UPDATES[request.param]
+
+
+@pytest.fixture(params=SETS)
+def columns(request):
+    """Takes r, gives a set for each column."""
+    return SETS[request.param]

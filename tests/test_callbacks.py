@@ -1,0 +1,141 @@
+"""scikit-learn's callbacks (from version 1.9 on) around each iteration of SparseNMF."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+import partwise as pw
+from partwise import SparseNMF
+
+callback = pytest.importorskip("sklearn.callback")
+
+
+class Recorder:
+    """Writes down what it is told; says stop when so many iterations have ended."""
+
+    def __init__(self, stop_after=None, fail_after=None):
+        self.stop_after, self.fail_after = stop_after, fail_after
+        self.set_up, self.torn_down, self.begun, self.ended = 0, 0, [], []
+
+    def setup(self, estimator, context):
+        self.set_up += 1
+
+    def teardown(self, estimator, context):
+        self.torn_down += 1
+
+    def on_fit_task_begin(self, estimator, context, *, X=None):
+        self.begun.append((context.parent is not None, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X=None):
+        self.ended.append((context.parent is not None, context.task_id))
+        if self.iterations_ended == self.fail_after:
+            raise RuntimeError("from the callback")
+        return self.iterations_ended == self.stop_after
+
+    @property
+    def iterations_ended(self):
+        return sum(inner for inner, _ in self.ended)
+
+
+class Watcher(Recorder):
+    """Keeps the score of the model so far."""
+
+    def __init__(self, X):
+        super().__init__()
+        self.samples, self.scores = X, []
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if context.parent is not None:
+            activations = fitted_estimator.transform(self.samples)
+            assert activations.shape == (len(self.samples), estimator.n_components)
+            self.scores.append(fitted_estimator.score(X))
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    return rng.random((25, 5)) ** 3 @ rng.random((5, 30)) ** 4 + 0.1 * rng.random((25, 30))
+
+
+def model(**options):
+    return SparseNMF(**{"n_components": 4, "sparsity": 0.4, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize("options", [{"max_iter": 5, "tol": 0}, {"tol": 1e-2}, {"n_init": 3, "tol": 1e-2}])
+def test_each_iteration_begins_and_ends(X, method, options):
+    recorder = Recorder()
+    fit = model(**options).set_callbacks(recorder)
+    getattr(fit, method)(X)
+    assert recorder.begun[0] == recorder.ended[-1] == (False, 0)
+    assert sorted(recorder.begun) == sorted(recorder.ended)
+    assert (recorder.set_up, recorder.torn_down) == (1, 1)
+    if fit.n_init == 1:
+        assert recorder.iterations_ended == fit.n_iter_
+    np.testing.assert_array_equal(fit.components_, model(**options).fit(X).components_)
+
+
+def test_the_model_so_far_can_be_used(X):
+    watcher = Watcher(X[:3])
+    fit = model(max_iter=6, tol=0).set_callbacks(watcher).fit(X)
+    assert len(watcher.scores) == 6
+    assert np.all(np.diff(watcher.scores) > -1e-3)
+    assert watcher.scores[-1] == pytest.approx(fit.score(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_a_callback_stops_the_fit(X, after):
+    recorder = Recorder(stop_after=after)
+    fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and nothing is warned of
+    assert fit.n_iter_ == recorder.iterations_ended == after
+    assert f"callback said stop after iteration {after}" in fit.stop_reason_
+    assert sorted(recorder.begun) == sorted(recorder.ended)
+    whole = pw.ssnmf(X, 4, sparsity=0.4, tol=0, max_iter=after, random_state=0)
+    np.testing.assert_array_equal(fit.components_, whole.components)
+
+
+def test_any_of_several_callbacks_stops_the_fit(X):
+    recorders = Recorder(), Recorder(stop_after=2), Recorder()
+    assert model(tol=0).set_callbacks(*recorders).fit(X).n_iter_ == 2
+    assert [r.iterations_ended for r in recorders] == [2, 2, 2]
+
+
+def test_teardown_follows_an_error(X):
+    recorder = Recorder(fail_after=2)
+    fit = model().set_callbacks(recorder)
+    with pytest.raises(RuntimeError, match="from the callback"):
+        fit.fit(X)
+    assert (recorder.set_up, recorder.torn_down) == (1, 1)
+    with pytest.raises(ValueError, match="sparsity=2"):
+        fit.set_params(sparsity=2).fit(X)
+    assert recorder.set_up == recorder.torn_down
+
+
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_progress_bar(X, capfd, n_init):
+    pytest.importorskip("rich")
+    fit = model(n_init=n_init).set_callbacks(callback.ProgressBar()).fit(X)
+    assert "SparseNMF" in capfd.readouterr().out
+    np.testing.assert_array_equal(fit.components_, model(n_init=n_init).fit(X).components_)
+
+
+def test_progress_bar_around_a_pipeline(X, capfd):
+    pytest.importorskip("rich")
+    pipeline = make_pipeline(MinMaxScaler(), model())
+    if not hasattr(pipeline, "set_callbacks"):
+        pytest.skip("this scikit-learn's Pipeline takes no callbacks")
+    with pytest.warns(UserWarning, match="MinMaxScaler does not support callbacks"):
+        pipeline.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(X)
+    assert "SparseNMF" in capfd.readouterr().out
+
+
+def test_progress_bar_around_a_search(X, capfd):
+    pytest.importorskip("rich")
+    search = GridSearchCV(model(), {"sparsity": [0.2, 0.4]}, cv=2)
+    if not hasattr(search, "set_callbacks"):
+        pytest.skip("this scikit-learn's GridSearchCV takes no callbacks")
+    search.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(X)
+    assert "SparseNMF" in capfd.readouterr().out
+    plain = GridSearchCV(model(), {"sparsity": [0.2, 0.4]}, cv=2).fit(X)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])

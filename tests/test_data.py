@@ -1,0 +1,193 @@
+"""Every kind of data answers as the dense array does, is left as it was, and refuses what nobody can factor."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import dense, locked, random_factors, stats_of, tolerance
+
+import partwise as pw
+from partwise.data import as_data
+from partwise.statistics import gram
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_every_kind_gives_the_dense_answers(problem, kind, mode, rng):
+    given = kind(problem.X)
+    data, X = as_data(given), dense(given)
+    tol, big = tolerance(data.dtype), np.abs(X).max()
+    factors = random_factors(X.shape, problem.r, rng, data.dtype)
+    stats, wanted = data.statistics(factors, [gram(f) for f in factors], mode), stats_of(X, factors, mode)
+    assert data.shape == X.shape
+    assert stats.cross.dtype == data.dtype
+    assert stats.cross.flags.f_contiguous
+    np.testing.assert_allclose(stats.cross, wanted.cross, rtol=tol, atol=tol * big)
+    np.testing.assert_allclose(stats.gram, wanted.gram, rtol=tol)
+    assert stats.sqnorm == data.sqnorm == pytest.approx(wanted.sqnorm, rel=tol)
+    direct = np.linalg.norm(X - factors[0].astype(float) @ factors[1].T.astype(float)) ** 2
+    assert data.squared_error(factors) == pytest.approx(direct, rel=tol)
+    np.testing.assert_allclose(data.sqnorms(mode), np.sum(X**2, axis=1 - mode), rtol=tol)
+    along = X if mode == 0 else X.T
+    which = np.array([along.shape[0] - 1, 0])
+    np.testing.assert_array_equal(data.vectors(mode, which), along[which].T)
+    v = rng.random(along.shape[1])
+    np.testing.assert_allclose(data.times(v, mode), along @ v, rtol=tol, atol=tol * big)
+
+
+def test_dtypes_are_kept_and_other_numbers_become_double(kind, rng):
+    given = kind(rng.random((3, 4)))
+    single = getattr(given, "dtype", None) == np.float32
+    assert as_data(given).dtype == (np.float32 if single else np.float64)
+    assert as_data(as_data(given)).dtype == as_data(given).dtype
+
+
+@pytest.mark.parametrize("problem", ["planted"], indirect=True)
+@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+def test_the_input_is_untouched(problem, kind, init):
+    given = kind(problem.X)
+    before = pickle.loads(pickle.dumps(given))
+    pw.ssnmf(given, 2, init=init, max_iter=2, random_state=0)
+    pw.ssnmf(given, 2, sparsity=0.2, init=init, solver="pivot", max_iter=2, random_state=0)
+    for name in ("data", "indices", "indptr", "coords") if sp.issparse(given) else ():
+        np.testing.assert_array_equal(getattr(given, name, ()), getattr(before, name, ()))
+    np.testing.assert_array_equal(dense(given), dense(before))
+
+
+def test_dense_arrays_are_not_copied(rng):
+    for X in (locked(rng.random((5, 6))), np.asfortranarray(rng.random((5, 6))), rng.random((5, 6)).astype(np.float32)):
+        assert np.shares_memory(as_data(X).matrix, X)
+
+
+@pytest.mark.parametrize("near", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray])
+def test_the_error_is_right_where_statistics_cancel(form, near, rng):
+    factors = random_factors((30, 20), 3, rng)
+    exact = factors[0] @ factors[1].T
+    X = exact * (1 + near * rng.random((30, 20)))
+    assert as_data(form(X)).squared_error(factors) == pytest.approx(np.linalg.norm(X - exact) ** 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("near", [1e-2, 1e-4, 1e-6])
+def test_the_error_of_sparse_data_near_a_perfect_fit(form, near, rng):
+    factors = [np.asfortranarray(f * (rng.random(f.shape) < 0.3)) for f in random_factors((40, 30), 3, rng)]
+    exact = factors[0] @ factors[1].T
+    X = exact * (1 + near * rng.random(exact.shape))
+    assert as_data(form(X)).squared_error(factors) == pytest.approx(np.linalg.norm(X - exact) ** 2, rel=1e-3)
+
+
+def scattered(size, entries, rng, form=sp.csr_array):
+    i, j = rng.integers(0, size, (2, entries))
+    return form(sp.coo_array((rng.random(entries), (i, j)), shape=(size, size)))
+
+
+def peak_of(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+def test_sparse_data_is_never_made_dense(form, init, rng):
+    X = scattered(100_000, 500, rng, form)
+    pw.ssnmf(scattered(20, 50, rng, form), 3, init=init, random_state=0, max_iter=2)  # imports are not counted
+    factor = X.shape[0] * 3 * 8
+    fit = {"sparsity": 0.9, "init": init, "max_iter": 3, "random_state": 0}
+    assert peak_of(lambda: pw.ssnmf(X, 3, **fit)) < 40 * factor  # dense, X would take 33,000
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_fit_takes_a_few_factors_beyond_the_data(order, rng):
+    X = np.array(rng.random((1500, 2000)), order=order)
+    pw.ssnmf(X[:20, :20], 4, sparsity=0.3, random_state=0, max_iter=2)
+    assert peak_of(lambda: pw.ssnmf(X, 4, sparsity=0.3, max_iter=3, random_state=0)) < 0.5 * X.nbytes
+
+
+BAD = {
+    "NaN": (np.nan, "NaN"),
+    "infinite": (np.inf, "infinity"),
+    "minus infinity": (-np.inf, "infinity"),
+    "negative": (-0.25, r"X\[3, 1\] is -0.25"),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, sp.coo_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_values_are_named(form, dtype, bad, rng):
+    value, message = BAD[bad]
+    X = rng.random((5, 4)).astype(dtype)
+    X[3, 1] = value
+    with pytest.raises(ValueError, match=message) as caught:
+        as_data(form(X))
+    assert "row 3, column 1" in str(caught.value) or "X[3, 1]" in str(caught.value)
+
+
+def test_the_first_bad_value_is_named(rng):
+    X = rng.random((2000, 300))
+    X[1700, 20] = X[1701, 3] = X[1999, 1] = np.nan
+    with pytest.raises(ValueError, match="row 1700, column 20"):
+        as_data(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones(3), r"\(3,\)"),
+        (np.float64(3), r"\(\)"),
+        (np.ones((2, 3, 4)), r"\(2, 3, 4\)"),
+        (np.ones((0, 3)), r"\(0, 3\)"),
+        (np.ones((3, 0)), r"\(3, 0\)"),
+        (sp.csr_array((0, 3)), r"\(0, 3\)"),
+        (sp.coo_array(np.ones(3)), r"\(3,\)"),
+        (np.ones((2, 2)) * 1j, "complex128"),
+        (sp.csr_array(np.ones((2, 2)) * 1j), "complex128"),
+        (np.array([["a", "b"]]), "<U1"),
+        (np.array([["a", 1.0]], dtype=object), "'a'"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "datetime64"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        as_data(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e160, 1e-160])
+def test_scales_that_double_precision_cannot_square_are_refused(form, scale, rng):
+    with pytest.raises(ValueError, match="rescale X"):
+        as_data(form(scale * rng.random((4, 5))))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(("scale", "dtype"), [(1e100, float), (1e-100, float), (1e15, np.float32), (1e-15, np.float32)])
+def test_other_scales_change_nothing_but_the_scale(form, scale, dtype, rng):
+    X, activations, components = rng.random((12, 9)), rng.random((12, 3)), rng.random((3, 9))
+    fit = {"sparsity": 0.4, "max_iter": 5, "tol": 0, "random_state": 0}
+    plain = pw.ssnmf(X, 3, init=(activations, components), **fit)
+    scaled = pw.ssnmf(form((scale * X).astype(dtype)), 3, init=(scale * activations, components), **fit)
+    assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-5)
+    np.testing.assert_allclose(scaled.components, plain.components, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [1e30, 1e-30, 1e-40])
+def test_scales_at_the_ends_of_single_precision_are_refused_or_right(form, scale, rng):
+    X = (scale * rng.random((12, 9))).astype(np.float32)
+    try:
+        result = pw.ssnmf(form(X), 3, sparsity=0.4, random_state=0)
+    except ValueError as error:
+        assert "rescale X" in str(error)  # noqa: PT017
+    else:
+        X, activations = (a.astype(float) / scale for a in (X, result.activations))
+        direct = np.linalg.norm(X - activations @ result.components) / np.linalg.norm(X)
+        assert result.relative_error == pytest.approx(direct, rel=1e-3)
+        assert result.relative_error < 0.5

@@ -1,0 +1,529 @@
+"""SparseNMF: scikit-learn's manners, exact sparsity, and numbers that are what their names say."""
+
+import pickle
+import re
+import threading
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import dense
+from scipy.optimize import nnls
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import partwise as pw
+from partwise import SparseNMF
+from partwise.threads import fitting_threads
+
+FORMS = {
+    "float": (0.45, [0.45] * 4),
+    "tuple": ((0.3, 0.5), [(0.3, 0.5)] * 4),
+    "list": ([0.1, 0.3, 0.5, 0.7], [0.1, 0.3, 0.5, 0.7]),
+    "list of tuples": ([(0.1, 0.2), (0.3, 0.3), (0.5, None), (None, 0.1)], [(0.1, 0.2), 0.3, (0.5, 1), (0, 0.1)]),
+    "array": (np.array([0.1, 0.3, 0.5, 0.7]), [0.1, 0.3, 0.5, 0.7]),
+}
+PENALTIES = {"none": {}, "l1": {"l1": 0.2}, "l2": {"l2": 0.5}, "both": {"l1": (0.1, 0), "l2": (0.3, 0)}}
+SPARSE = {"CSR matrix": sp.csr_matrix, "CSC matrix": sp.csc_matrix, "CSR array": sp.csr_array, "CSC array": sp.csc_array}
+unconverged = pytest.mark.filterwarnings("ignore:the loss still falls")
+crowded = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    """25 × 30, of rank 5 and noise, with zeros in it."""
+    return np.maximum(rng.random((25, 5)) ** 3 @ rng.random((5, 30)) ** 4 + 0.1 * rng.random((25, 30)) - 0.08, 0)
+
+
+def fitted(X, **options):
+    return SparseNMF(**{"n_components": 4, "sparsity": 0.45, "random_state": 0, **options}).fit(X)
+
+
+def short(**options):
+    """A few iterations, so that rounding cannot grow into another path."""
+    return {"max_iter": 6, "tol": 0, **options}
+
+
+def relative_error(X, model, activations):
+    return np.linalg.norm(X - activations @ model.components_) / np.linalg.norm(X)
+
+
+@unconverged
+@crowded
+@parametrize_with_checks(
+    [
+        SparseNMF(max_iter=50),
+        SparseNMF(max_iter=50, sparsity=0.5),
+        SparseNMF(max_iter=50, sparsity=(0.2, 0.6), n_init=2, init="nndsvd", l1=0.01),
+        SparseNMF(max_iter=50, recipe_params={"solver": "pivot"}),
+    ]
+)
+def test_scikit_learn_agrees(estimator, check):
+    check(estimator)
+
+
+# scikit-learn's tools
+
+
+def test_in_a_pipeline(X):
+    pipeline = make_pipeline(MinMaxScaler(clip=True), SparseNMF(4, sparsity=0.4, random_state=0))
+    activations = pipeline.fit_transform(X)
+    scaled = MinMaxScaler(clip=True).fit(X).transform(X)
+    alone = fitted(scaled, sparsity=0.4)
+    np.testing.assert_array_equal(pipeline[-1].components_, alone.components_)
+    np.testing.assert_allclose(activations, alone.transform(scaled), atol=1e-6)
+    np.testing.assert_allclose(pipeline.transform(X), activations, atol=1e-6)
+
+
+def test_grid_search_scores_held_out_samples(X):
+    folds, levels = KFold(3), [None, 0.2, 0.6, (0.3, 0.5)]
+    search = GridSearchCV(SparseNMF(4, random_state=0, tol=1e-2), {"sparsity": levels}, cv=folds).fit(X)
+    model = SparseNMF(4, random_state=0, tol=1e-2)
+    for level, scores in zip(levels, zip(*(search.cv_results_[f"split{i}_test_score"] for i in range(3)), strict=True)):
+        wanted = [clone(model).set_params(sparsity=level).fit(X[a]).score(X[b]) for a, b in folds.split(X)]
+        np.testing.assert_array_equal(scores, wanted)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    assert search.score(X) == search.best_estimator_.score(X)
+
+
+def test_clones_and_pickles(X):
+    model = fitted(X, sparsity=[0.1, (0.2, 0.3), None, pw.Hoyer(0.6)], recipe_params={"solver": "pivot"})
+    again = clone(model).fit(X)
+    np.testing.assert_array_equal(again.components_, model.components_)
+    thawed = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(thawed.transform(X), model.transform(X))
+    assert thawed.stop_reason_ == model.stop_reason_
+    assert not hasattr(clone(model), "components_")
+
+
+def test_threads_give_the_same_bits(X):
+    def fit(seed):
+        return fitted(X, random_state=seed).components_
+
+    together = joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(fit)(seed) for seed in range(8))
+    for seed, components in enumerate(together):
+        np.testing.assert_array_equal(components, fit(seed))
+    with joblib.parallel_backend("threading"):
+        search = GridSearchCV(SparseNMF(4, random_state=0), {"sparsity": [0.2, 0.4]}, cv=2, n_jobs=2).fit(X)
+    alone = GridSearchCV(SparseNMF(4, random_state=0), {"sparsity": [0.2, 0.4]}, cv=2).fit(X)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+
+
+def test_fits_in_parallel_leave_the_thread_pools_as_they_were():
+    """The first fit ends while the second goes on."""
+
+    def blas():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        with fitting_threads(1):
+            first_in.set()
+            second_in.wait(10)
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        with fitting_threads(1):
+            second_in.set()
+            first_out.wait(10)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        threads = [threading.Thread(target=f) for f in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert blas() == before
+
+
+def test_data_frames_in_and_out(X):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(30)], index=[f"cell {i}" for i in range(25)])
+    model = fitted(frame).set_output(transform="pandas")
+    out = model.transform(frame)
+    assert list(out.columns) == list(model.get_feature_names_out()) == [f"sparsenmf{j}" for j in range(4)]
+    assert list(out.index) == list(frame.index)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(out.to_numpy(), fitted(X).transform(X))
+    assert isinstance(model.fit_transform(frame), pd.DataFrame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame[frame.columns[::-1]])
+
+
+def test_names_of_the_features_made(X):
+    model = fitted(X)
+    assert list(model.get_feature_names_out()) == [f"sparsenmf{j}" for j in range(4)]
+    assert model.n_features_in_ == 30
+
+
+# sparsity
+
+
+@pytest.mark.parametrize("asked", FORMS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@unconverged
+@crowded
+def test_the_sparsity_is_what_was_asked(X, asked, dtype):
+    value, wanted = FORMS[asked]
+    atol = 1e-10 if dtype == np.float64 else 1e-5
+    lo, hi = np.array([w if isinstance(w, tuple) else (w, w) for w in wanted], dtype=float).T
+    for max_iter in (1, 200):
+        model = fitted(X.astype(dtype), sparsity=value, max_iter=max_iter)
+        assert np.all((model.sparsity_ >= lo - atol) & (model.sparsity_ <= hi + atol))
+        np.testing.assert_array_equal(model.sparsity_, pw.hoyer_sparsity(model.components_, axis=1))
+    model = SparseNMF(4, activation_sparsity=value, random_state=0)
+    achieved = pw.hoyer_sparsity(model.fit_transform(X.astype(dtype)), axis=0)
+    assert np.all((achieved >= lo - atol) & (achieved <= hi + atol))
+
+
+def test_capacity_is_warned_of_with_the_numbers(X):
+    k = np.sqrt(30) - 0.8 * (np.sqrt(30) - 1)
+    with pytest.warns(pw.CapacityWarning, match=rf"4 parts.*size of {4 * k * k:.0f} features.*X has 30 features"):
+        fitted(X, sparsity=0.8)
+
+
+def test_sparse_components(X):
+    model = fitted(X, sparsity=0.5)
+    components = model.sparse_components()
+    assert isinstance(components, sp.csr_array)
+    assert components.nnz == np.count_nonzero(model.components_) < model.components_.size
+    np.testing.assert_array_equal(components.toarray(), model.components_)
+
+
+# what the numbers mean
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.4])
+@unconverged
+@crowded
+def test_the_attributes_are_what_they_say(problem, kind, sparsity):
+    X = kind(problem.X)
+    atol = 1e-4 if getattr(X, "dtype", None) == np.float32 else 1e-8
+    model = SparseNMF(problem.r, sparsity=sparsity, max_iter=20, random_state=0)
+    activations = model.fit_transform(X)
+    error = relative_error(dense(X), model, activations)
+    assert activations.min() >= 0
+    assert model.components_.min() >= 0
+    assert model.reconstruction_err_ == pytest.approx(error * np.linalg.norm(dense(X)), rel=1e-6, abs=10 * atol)
+    assert model.explained_.min() >= 0
+    assert model.explained_.sum() == pytest.approx(1 - error**2, abs=atol)
+    assert model.score(X) == pytest.approx(1 - error**2, abs=atol)
+    assert model.score(X) <= 1
+    assert len(model.loss_curve_) == model.n_iter_ + 1
+    assert model.loss_curve_[-1] >= 0.5 * model.reconstruction_err_**2 - atol * model.loss_curve_[0]
+    np.testing.assert_allclose(model.transform(X), activations, atol=1e-6 if atol < 1e-6 else 1e-4)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@unconverged
+def test_losses_fall(X, penalty):
+    losses = fitted(X, tol=0, max_iter=40, **PENALTIES[penalty]).loss_curve_
+    assert np.all(np.diff(losses) <= 1e-12 * losses[0])
+
+
+def test_why_the_fit_stopped(X):
+    model = fitted(X, tol=1e-3)
+    fall = 1 - model.loss_curve_[1:] / model.loss_curve_[:-1]
+    assert fall[-1] <= 1e-3 < fall[:-1].min()
+    assert "tol=0.001" in model.stop_reason_
+    assert 0 < model.n_iter_ < model.max_iter
+    model = fitted(X, max_time=0)
+    assert model.n_iter_ == 1
+    assert "max_time=0" in model.stop_reason_
+    model = fitted(X, tol=0, max_iter=7)
+    assert model.n_iter_ == 7
+    assert "max_iter=7" in model.stop_reason_
+
+
+def test_convergence_is_warned_of(X):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3: raise max_iter, or raise tol=0.0001"):
+        fitted(X, max_iter=3)
+
+
+def test_the_score_of_other_samples(X):
+    model = fitted(X[:15])
+    for other in (X[15:], X[::-1] ** 2, np.eye(30), np.ones((1, 30))):
+        error = relative_error(other, model, model.transform(other))
+        assert model.score(other) == pytest.approx(1 - error**2, abs=1e-12)
+        assert model.score(other) <= 1
+
+
+# transform
+
+
+@pytest.mark.parametrize("options", [{}, {"sparsity": None}, {"sparsity": (0.2, 0.4)}, {"activation_sparsity": 0.3}])
+def test_transform_is_nonnegative_least_squares(X, rng, options):
+    model = fitted(X, **({"sparsity": None} if "activation_sparsity" in options else {}), **options)
+    for samples in (X, rng.random((40, 30)), np.eye(30)):
+        activations = model.transform(samples)
+        wanted = np.array([nnls(model.components_.T, sample)[0] for sample in samples])
+        assert np.any(wanted == 0)
+        np.testing.assert_allclose(activations, wanted, atol=1e-9 * wanted.max())
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_transform_meets_the_optimality_conditions(X, penalty):
+    model = fitted(X, **PENALTIES[penalty])
+    l1, l2 = (np.ravel(PENALTIES[penalty].get(name, 0.0))[0] for name in ("l1", "l2"))
+    activations, parts = model.transform(X), model.components_.T
+    gradient = activations @ (parts.T @ parts) - X @ parts + l1 + l2 * activations
+    assert activations.min() >= 0
+    assert gradient.min() > -1e-10
+    assert np.abs(gradient * activations).max() < 1e-10
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fit_transform_is_fit_and_transform(X, penalty, form, dtype):
+    X = form(X.astype(dtype))
+    model = SparseNMF(4, sparsity=0.45, random_state=0, **PENALTIES[penalty])
+    activations = clone(model).fit_transform(X)
+    np.testing.assert_allclose(model.fit(X).transform(X), activations, atol=1e-6)
+    assert activations.dtype == model.transform(X).dtype == dtype
+
+
+@crowded
+@unconverged
+def test_each_sample_is_transformed_by_itself(problem):
+    model = SparseNMF(problem.r, sparsity=0.4, random_state=0, max_iter=20).fit(problem.X)
+    together = model.transform(problem.X)
+    for sample, activations in zip(problem.X, together, strict=True):
+        np.testing.assert_allclose(model.transform(sample[None])[0], activations, atol=1e-9)
+
+
+def test_inverse_transform(X):
+    model = fitted(X)
+    activations = model.transform(X)
+    back = model.inverse_transform(activations)
+    np.testing.assert_array_equal(back, activations @ model.components_)
+    np.testing.assert_allclose(model.transform(back), activations, atol=1e-9)  # the parts are independent
+    for form in SPARSE.values():
+        sparse = model.inverse_transform(form(activations))
+        assert isinstance(sparse, np.ndarray)
+        np.testing.assert_allclose(sparse, back, atol=1e-12)
+    with pytest.raises(ValueError, match="X has 3 columns, and there are 4 components"):
+        model.inverse_transform(activations[:, :3])
+
+
+# precision, kinds of data, seeds
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("options", [{}, {"sparsity": None}, {"l1": 0.1}, {"init": "nndsvd"}, {"n_init": 2}])
+@unconverged
+def test_single_precision_stays(X, form, options):
+    X32 = form(X.astype(np.float32))
+    model = fitted(X32, **short(**options))
+    activations = model.transform(X32)
+    arrays = model.components_, activations, model.fit_transform(X32), model.inverse_transform(activations)
+    assert {a.dtype for a in arrays} == {np.dtype(np.float32)}
+    assert model.sparse_components().dtype == np.float32
+    np.testing.assert_allclose(model.components_, fitted(X, **short(**options)).components_, atol=1e-3)
+    assert fitted(X).transform(X32).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("sparsity", [None, 0.45])
+def test_sparse_is_dense(X, name, sparsity):
+    one, other = (fitted(Z, sparsity=sparsity, **short()) for Z in (X, SPARSE[name](X)))
+    np.testing.assert_allclose(other.components_, one.components_, atol=1e-9)
+    np.testing.assert_allclose(other.transform(SPARSE[name](X)), one.transform(X), atol=1e-8)
+    assert other.reconstruction_err_ == pytest.approx(one.reconstruction_err_)
+    assert other.score(SPARSE[name](X)) == pytest.approx(one.score(X))
+
+
+def test_random_states(X):
+    def components(state):
+        return fitted(X, random_state=state, **short()).components_
+
+    wanted = components(3)
+    np.testing.assert_array_equal(components(3), wanted)
+    np.testing.assert_array_equal(components(np.int64(3)), wanted)
+    np.testing.assert_array_equal(components(np.random.default_rng(3)), wanted)
+    np.testing.assert_array_equal(*(components(np.random.RandomState(3)) for _ in range(2)))
+    generator = np.random.default_rng(3)
+    assert not np.array_equal(components(generator), components(generator))
+    assert not np.array_equal(components(None), components(None))
+    assert not np.array_equal(components(4), wanted)
+
+
+@pytest.mark.parametrize("options", [{"sparsity": 0.4}, {"activation_sparsity": 0.2}, {"l1": (0.1, 0.1)}])
+def test_one_start_is_the_recipe(X, options):
+    model = SparseNMF(4, random_state=5, **options).fit(X)
+    result = pw.ssnmf(X, 4, random_state=5, **options)
+    np.testing.assert_array_equal(model.components_, result.components)
+    np.testing.assert_array_equal(model.loss_curve_, result.losses)
+    assert (model.n_iter_, model.stop_reason_) == (result.n_iter, result.stop_reason)
+
+
+def test_the_best_of_several_starts_is_kept(X):
+    generator = np.random.default_rng(5)
+    results = [pw.ssnmf(X, 4, sparsity=0.45, init="random", random_state=generator) for _ in range(5)]
+    best = min(results, key=lambda result: result.losses[-1])
+    model = fitted(X, init="random", n_init=5, random_state=5)
+    np.testing.assert_array_equal(model.components_, best.components)
+    np.testing.assert_array_equal(model.loss_curve_, best.losses)
+
+
+def test_a_start_may_be_given(X, rng):
+    given = rng.random((25, 4)), rng.random((4, 30))
+    model = fitted(X, init=given)
+    np.testing.assert_array_equal(model.components_, pw.ssnmf(X, 4, sparsity=0.45, init=given).components)
+
+
+# progress
+
+
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_verbose_draws_on_standard_error(X, capfd, n_init):
+    model = fitted(X, verbose=1, n_init=n_init)
+    out, err = capfd.readouterr()
+    lines = re.findall(r"SparseNMF.* (\d+)/\1 relative error (\d\.\d+)", err)
+    assert out == ""
+    assert len(lines) == err.count("\n") == n_init
+    best = f"{np.sqrt(2 * model.loss_curve_[-1]) / np.linalg.norm(X):.4f}"
+    assert (str(model.n_iter_), best) in lines
+
+
+def test_silence_is_the_default(X, capfd):
+    fitted(X)
+    assert capfd.readouterr() == ("", "")
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"n_components": v}, f"n_components={v!r}: give a whole number") for v in (0, -1, 2.5, "7", None, True)),
+        *(({"sparsity": v}, f"sparsity={v!r} is") for v in (1.2, -0.1, "half", float("nan"), True)),
+        ({"sparsity": (0.6, 0.2)}, r"\(0.6, 0.2\) is the wrong way round: give \(0.2, 0.6\)"),
+        ({"sparsity": (0.1, 0.2, 0.3)}, r"\(0.1, 0.2, 0.3\): an interval is a pair"),
+        ({"sparsity": [0.1, 0.2]}, "2 values for n_components=4"),
+        ({"sparsity": np.full(5, 0.3)}, "5 values for n_components=4"),
+        ({"sparsity": [0.1, 0.2, 0.3, 1.5]}, r"sparsity\[3\]=1.5 is outside"),
+        ({"activation_sparsity": 0.3}, "both given"),
+        ({"recipe": "als"}, "recipe='als' is not one of 'ssnmf'"),
+        ({"recipe_params": {"solvers": "pivot"}}, "has 'solvers', and ssnmf takes only.*'faithful'.*'solver'"),
+        ({"recipe_params": {"max_iter": 5}}, "has 'max_iter'"),
+        ({"recipe_params": {"solver": "newton"}}, "solver='newton' is not one of 'hals'"),
+        ({"init": "zeros"}, "init='zeros' is not one of 'random'"),
+        ({"init": (np.ones((25, 3)), np.ones((4, 30)))}, r"\(25, 3\), and \(25, 4\) is needed"),
+        ({"n_init": 0}, "n_init=0: give a whole number"),
+        ({"max_iter": 0}, "max_iter=0: give a whole number"),
+        ({"l1": -1}, "l1=-1"),
+        ({"sparsity": None, "l1": 0.1}, "a penalty on the activations alone"),
+        ({"random_state": "seed"}, "random_state='seed'"),
+    ],
+)
+def test_bad_parameters_are_named(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(X, **options)
+
+
+def spoiled(X, value):
+    X = X.copy()
+    X[3, 7] = value
+    return X
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize(
+    ("value", "message"), [(-0.5, r"X\[3, 7\] is -0.5"), (np.nan, "NaN.*row 3, column 7"), (np.inf, "infinity.*row 3")]
+)
+def test_bad_values_are_found(X, form, value, message):
+    bad, model = form(spoiled(X, value)), fitted(X)
+    for method in (SparseNMF(4).fit, SparseNMF(4).fit_transform, model.transform, model.score):
+        with pytest.raises(ValueError, match=message):
+            method(bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones(30), "Expected 2D array, got 1D"),
+        (np.ones((2, 3, 4)), "dim 3"),
+        (np.ones((0, 30)), "0 sample"),
+        (np.ones((30, 0)), "0 feature"),
+        (1j * np.ones((3, 30)), "Complex data not supported"),
+        ([["a", "b"]], "could not convert string to float"),
+    ],
+)
+def test_bad_shapes_and_types(bad, message):
+    with pytest.raises(ValueError, match=message):
+        SparseNMF(2).fit(bad)
+
+
+def test_wrong_width(X):
+    model = fitted(X)
+    for method in (model.transform, model.score):
+        with pytest.raises(ValueError, match="X has 29 features, but SparseNMF is expecting 30"):
+            method(X[:, 1:])
+
+
+def test_not_fitted(X):
+    model = SparseNMF()
+    for call in (model.transform, model.inverse_transform, model.score, lambda X: model.sparse_components()):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            call(X)
+
+
+# edges with a right answer
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("sparsity", [None, 0.4, (0.2, 0.5)])
+@crowded
+def test_rows_and_columns_of_zeros(X, form, sparsity):
+    X[[0, 7]] = 0
+    X[:, [3, 29]] = 0
+    model = SparseNMF(4, sparsity=sparsity, random_state=0)
+    activations = model.fit_transform(form(X))
+    assert not activations[[0, 7]].any()
+    assert relative_error(X, model, activations) < 0.2
+    if sparsity is None:
+        assert not model.components_[:, [3, 29]].any()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("sparsity", [None, 0.4])
+def test_nothing_but_zeros(form, sparsity):
+    Z = form(np.zeros((6, 9)))
+    model = SparseNMF(3, sparsity=sparsity, random_state=0)
+    assert not model.fit_transform(Z).any()
+    assert model.reconstruction_err_ == 0
+    assert not model.explained_.any()
+    assert model.score(Z) == 1
+    assert np.isfinite(model.components_).all()
+    if sparsity is not None:
+        np.testing.assert_allclose(model.sparsity_, sparsity, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (1, 5), (5, 1), (1, 1)])
+def test_more_parts_than_samples_and_features(rng, shape):
+    X = rng.random(shape) + 0.1
+    model = SparseNMF(9, random_state=0, tol=0, max_iter=500)
+    activations = model.fit_transform(X)
+    assert activations.shape == (shape[0], 9)
+    assert relative_error(X, model, activations) < 1e-3
+
+
+def test_parts_of_a_single_feature(X):
+    """Parts that are single features, as many as there are: X itself."""
+    few = X[:, :6]
+    model = SparseNMF(6, sparsity=1.0, random_state=0, n_init=20)
+    activations = model.fit_transform(few)
+    assert np.all(np.count_nonzero(model.components_, axis=1) == 1)
+    covered = np.flatnonzero(model.components_.any(axis=0))
+    np.testing.assert_allclose((activations @ model.components_)[:, covered], few[:, covered], atol=1e-10)

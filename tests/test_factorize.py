@@ -1,0 +1,235 @@
+"""The loop: the loss never rises, it stops for the reason it names, and the form of X does not matter."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import assert_feasible, planted
+from threadpoolctl import threadpool_limits
+
+import partwise as pw
+from partwise.data import as_data
+from partwise.factorize import Block, factorize, solve_activations
+from partwise.projections import Hoyer, Nonnegative
+from partwise.recipes import SOLVERS
+from partwise.updates import Columns, Sequential
+
+ASKED = {
+    "none": {},
+    "float": {"sparsity": 0.4},
+    "interval": {"sparsity": (0.2, 0.5)},
+    "open interval": {"sparsity": (0.3, None)},
+    "one each": {"sparsity": [0.1, 0.3, 0.5]},
+    "a pair each": {"sparsity": [(0.1, 0.2), (0.3, 0.5), 0.2]},
+    "activations": {"activation_sparsity": 0.4},
+    "activations, one each": {"activation_sparsity": [0.1, (0.2, 0.3), 0.5]},
+    "penalties": {"sparsity": 0.4, "l1": 0.1, "l2": 0.1},
+    "penalties on both": {"l1": (0.1, 0.05), "l2": (0.0, 0.2)},
+}
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    return planted(rng, n=25, m=30).X
+
+
+def direct_error(X, result):
+    return np.linalg.norm(X - result.activations.astype(float) @ result.components) / np.linalg.norm(X)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("faithful", [False, True])
+def test_the_loss_never_rises(problem, solver, asked, faithful):
+    X = problem.X
+    result = pw.ssnmf(X, 3, solver=solver, faithful=faithful, tol=0, max_iter=12, random_state=0, **ASKED[asked])
+    assert np.all(np.diff(result.losses) <= 1e-12 * (np.vdot(X, X) + result.losses[0]))
+    assert result.losses[-1] < result.losses[0]
+    assert len(result.losses) == len(result.times) == result.n_iter + 1
+    assert np.all(np.diff(result.times) >= 0)
+    assert result.times[0] >= 0
+    assert result.relative_error == pytest.approx(direct_error(X, result), rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_last_loss_is_the_objective(X, dtype):
+    l1, l2 = (0.2, 0.1), (0.3, 0.4)
+    result = pw.ssnmf(X.astype(dtype), 3, l1=l1, l2=l2, max_iter=5, random_state=0)
+    wanted = 0.5 * direct_error(X, result) ** 2 * np.vdot(X, X)
+    for f, a, b in zip(result.factors, l1, l2, strict=True):
+        wanted += a * f.sum() + 0.5 * b * np.sum(f**2)
+    assert result.losses[-1] == pytest.approx(wanted, rel=1e-10 if dtype == np.float64 else 1e-4)
+
+
+def test_it_stops_at_max_iter(X):
+    result = pw.ssnmf(X, 3, max_iter=7, tol=0, random_state=0)
+    assert (result.n_iter, result.converged) == (7, False)
+    assert "max_iter=7" in result.stop_reason
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+def test_it_stops_at_tol(X, tol):
+    result = pw.ssnmf(X, 3, max_iter=5000, tol=tol, random_state=0)
+    falls = -np.diff(result.losses) / result.losses[:-1]
+    assert result.converged
+    assert f"tol={tol:g}" in result.stop_reason
+    assert falls[-1] <= tol
+    assert np.all(falls[:-1] > tol)
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.5])
+def test_it_stops_at_kkt_tol_where_no_column_can_improve(X, sparsity):
+    result = pw.ssnmf(X, 3, sparsity=sparsity, max_iter=5000, tol=0, kkt_tol=1e-4, random_state=0)
+    assert result.converged
+    assert "kkt_tol=0.0001" in result.stop_reason
+    more = pw.ssnmf(X, 3, sparsity=sparsity, init=(result.activations, result.components), tol=0, max_iter=1)
+    assert np.abs(more.components - result.components).max() <= 1e-3 * np.abs(result.components).max()
+    assert more.losses[-1] >= (1 - 1e-6) * result.losses[-1]
+
+
+def test_it_stops_at_max_time(X):
+    result = pw.ssnmf(X, 3, max_iter=10**6, tol=0, max_time=0.05, random_state=0)
+    assert "max_time=0.05" in result.stop_reason
+    assert not result.converged
+    assert result.times[-1] >= 0.05
+    assert np.all(result.times[:-1] < 0.05)
+
+
+@pytest.mark.parametrize("last", [0, 1, 4])
+@pytest.mark.parametrize("kind", [bool, np.bool_])
+def test_it_stops_when_the_callback_says_so(X, last, kind):
+    told = []
+
+    def callback(iteration):
+        told.append(iteration)
+        return kind(iteration.n_iter == last)
+
+    result = pw.ssnmf(X, 3, tol=0, max_iter=50, callback=callback, random_state=0)
+    assert result.n_iter == last
+    assert [i.n_iter for i in told] == list(range(last + 1))
+    assert [i.loss for i in told] == result.losses.tolist()
+    assert [i.seconds for i in told] == result.times.tolist()
+    assert told[-1].relative_error == pytest.approx(direct_error(X, result), rel=1e-6)
+    assert "the callback said stop" in result.stop_reason
+    assert ("at the start" if last == 0 else f"iteration {last}") in result.stop_reason
+    assert not result.converged
+
+
+@pytest.mark.parametrize("answer", [None, False, 0, np.False_])
+def test_a_callback_that_says_nothing_goes_on(X, answer):
+    assert pw.ssnmf(X, 3, tol=0, max_iter=3, callback=lambda iteration: answer, random_state=0).n_iter == 3
+
+
+def test_an_exact_fit_stops(rng):
+    x = np.outer(rng.random(9), rng.random(8))
+    result = pw.ssnmf(x, 1, tol=0, max_iter=1000, random_state=0)
+    assert result.converged
+    assert "exact" in result.stop_reason
+    assert result.n_iter < 1000
+    assert result.relative_error < 1e-7
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+def test_the_same_seed_gives_the_same_bits(X, asked, faithful, init):
+    fit = {"faithful": faithful, "init": init, "max_iter": 10, **ASKED[asked]}
+    one, two = (pw.ssnmf(X, 3, random_state=s, **fit) for s in (5, np.random.default_rng(5)))
+    for a, b in zip(one.factors, two.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.losses, two.losses)
+    assert not np.array_equal(pw.ssnmf(X, 3, random_state=6, **fit).components, one.components) or init == "nndsvd"
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_form_of_the_data_does_not_matter(X, asked):
+    X = X * np.greater(X, np.median(X))
+    fit = {"tol": 0, "max_iter": 30, "random_state": 0, **ASKED[asked]}
+    dense = pw.ssnmf(X, 3, **fit)
+    for form in (np.asfortranarray, sp.csr_array, sp.csc_matrix):
+        other = pw.ssnmf(form(X), 3, **fit)
+        for a, b in zip(dense.factors, other.factors, strict=True):
+            np.testing.assert_allclose(b, a, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(other.losses, dense.losses, rtol=1e-8)
+    single = pw.ssnmf(X.astype(np.float32), 3, **fit)
+    assert all(f.dtype == np.float32 for f in single.factors)
+    np.testing.assert_allclose(single.losses, dense.losses, rtol=1e-3)
+    assert single.relative_error == pytest.approx(dense.relative_error, rel=1e-3)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("sparsity", [None, 0.5])
+def test_the_number_of_threads_does_not_matter(sparsity, rng):
+    X = planted(rng, n=1200, m=1000, r=20).X
+    fits = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            fits.append(pw.ssnmf(X, 20, sparsity=sparsity, tol=0, max_iter=20, random_state=0))
+    for a, b in zip(fits[0].factors, fits[1].factors, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-8)
+
+
+SHAPES = [(1, 7), (7, 1), (1, 1), (2, 2), (3, 50), (50, 3)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("asked", ["none", "float", "one each", "interval", "activations"])
+@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+@pytest.mark.parametrize("filled", [True, False])
+def test_odd_shapes_and_nothing_at_all(shape, asked, init, filled, rng):
+    """Rank 3, which may exceed either side; and an all-zero matrix, whose best model is zero."""
+    X = filled * rng.random(shape)
+    result = pw.ssnmf(X, 3, init=init, random_state=0, max_iter=50, **ASKED[asked])
+    assert all(np.isfinite(f).all() and f.min() >= 0 for f in result.factors)
+    assert np.all(np.diff(result.losses) <= 1e-12 * (np.vdot(X, X) + result.losses[0]))
+    if filled:
+        assert result.relative_error == pytest.approx(direct_error(X, result), abs=1e-7)
+    else:
+        assert result.relative_error == 0
+        np.testing.assert_allclose(result.activations @ result.components, 0, atol=1e-7)
+    if asked == "float" and shape[1] > 1:
+        np.testing.assert_allclose(result.sparsity, 0.4, atol=1e-10)
+
+
+@pytest.mark.parametrize("problem", ["zero rows and columns"], indirect=True)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_samples_of_zeros_have_no_activations(problem, solver):
+    result = pw.ssnmf(problem.X, 5, sparsity=0.5, solver=solver, tol=0, max_iter=100, random_state=0)
+    empty = problem.X.sum(axis=1) == 0
+    np.testing.assert_allclose(result.activations[empty], 0, atol=1e-6)
+    np.testing.assert_allclose(result.sparsity, 0.5, atol=1e-10)
+
+
+def test_a_result_tells_its_story(X):
+    result = pw.ssnmf(X, 3, sparsity=0.5, max_iter=4, tol=0, random_state=0)
+    assert repr(result) == (
+        f"Result(25 × 30, 3 components, relative error {result.relative_error:.4g}, 4 iterations: {result.stop_reason})"
+    )
+    assert result.components.shape == (3, 30)
+    assert result.activations.shape == (25, 3)
+    assert result.middle is None
+    np.testing.assert_array_equal(result.components.T, result.factors[1])
+    np.testing.assert_allclose(result.sparsity, 0.5, atol=1e-10)
+    np.testing.assert_allclose(result.activation_sparsity, pw.hoyer_sparsity(result.activations, axis=0))
+
+
+def test_blocks_of_ones_own_serve(X):
+    """Any sets on either side, in any order, with a set that only Python knows."""
+    sets = [Columns.same(Nonnegative(), 3), Columns((Hoyer(0.3), pw.AtMost(4), pw.HoyerBetween(0.2, 0.3)))]
+    factors = [
+        np.asfortranarray(s.project(np.random.default_rng(0).random((n, 3))))
+        for s, n in zip(sets, X.shape, strict=True)
+    ]
+    blocks = [Block(Sequential(2), s) for s in sets]
+    result = factorize(as_data(X), factors, blocks, order=(0, 1, 0), tol=0, max_iter=20)
+    assert np.all(np.diff(result.losses) <= 1e-12 * np.vdot(X, X))
+    assert_feasible(result.factors[1], sets[1])
+
+
+def test_activations_are_solved_exactly(X):
+    parts = pw.ssnmf(X, 3, sparsity=0.5, max_iter=5, random_state=0).factors[1]
+    activations, loss = solve_activations(as_data(X), parts)
+    slope = (activations @ parts.T - X) @ parts
+    assert activations.min() >= 0
+    assert slope.min() >= -1e-10
+    np.testing.assert_allclose(activations * slope, 0, atol=1e-10)
+    assert loss == pytest.approx(0.5 * np.linalg.norm(X - activations @ parts.T) ** 2, rel=1e-10)

@@ -1,0 +1,81 @@
+"""Ctrl-C keeps what a fit has reached; and fits in other threads, where no signal can be caught."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from catalogues import planted
+
+import partwise as pw
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    return planted(rng, n=25, m=30).X
+
+
+class Interrupt:
+    """A callback that presses Ctrl-C at some iterations."""
+
+    def __init__(self, *when):
+        self.when = when
+
+    def __call__(self, iteration):
+        if iteration.n_iter in self.when:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_one_interrupt_keeps_the_result(X):
+    before = signal.getsignal(signal.SIGINT)
+    result = pw.ssnmf(X, 3, tol=0, max_iter=50, callback=Interrupt(4), random_state=0)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert 4 <= result.n_iter <= 5
+    assert f"interrupted after iteration {result.n_iter}" in result.stop_reason
+    assert not result.converged
+    whole = pw.ssnmf(X, 3, tol=0, max_iter=result.n_iter, random_state=0)
+    np.testing.assert_array_equal(result.components, whole.components)
+    assert result.relative_error == whole.relative_error
+
+
+def test_a_second_interrupt_raises(X):
+    before = signal.getsignal(signal.SIGINT)
+
+    def twice(iteration):
+        if iteration.n_iter == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        pw.ssnmf(X, 3, tol=0, max_iter=50, callback=twice, random_state=0)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_handlers_are_put_back_after_an_error(X):
+    def mine(number, frame):
+        raise AssertionError("not called")
+
+    def fail(iteration):
+        raise RuntimeError("from the callback")
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        with pytest.raises(RuntimeError, match="from the callback"):
+            pw.ssnmf(X, 3, callback=fail, random_state=0)
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_threads_may_fit(X):
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(pw.ssnmf(X, 3, random_state=0))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = pw.ssnmf(X, 3, random_state=0).components
+    assert len(results) == 2
+    for result in results:
+        np.testing.assert_array_equal(result.components, wanted)

@@ -1,0 +1,250 @@
+"""ssnmf: exactly the sparsity asked for, the paper's algorithm to the letter where asked, and planted parts."""
+
+import itertools
+
+import numpy as np
+import pytest
+from catalogues import planted
+from scipy.optimize import linear_sum_assignment
+
+import partwise as pw
+from partwise.factorize import factorize
+from partwise.recipes import SOLVERS
+
+METHODS = ("fast", "sorted", "hoyer")
+SPARSITY = {
+    "float": (0.45, [0.45] * 4),
+    "flat": (0.0, [0.0] * 4),
+    "integer": (1, [1.0] * 4),
+    "interval": ((0.3, 0.5), [(0.3, 0.5)] * 4),
+    "point": ((0.3, 0.3), [0.3] * 4),
+    "from": ((0.55, None), [(0.55, 1)] * 4),
+    "up to": ((None, 0.2), [(0, 0.2)] * 4),
+    "list": ([0.1, 0.3, 0.5, 0.7], [0.1, 0.3, 0.5, 0.7]),
+    "array": (np.array([0.1, 0.3, 0.5, 0.7]), [0.1, 0.3, 0.5, 0.7]),
+    "pairs": ([(0.1, 0.2), (0.3, 0.4), (0.5, 0.6), (0.1, 0.9)], [(0.1, 0.2), (0.3, 0.4), (0.5, 0.6), (0.1, 0.9)]),
+    "mixed": ([0.2, (0.3, 0.4), None, pw.Hoyer(0.6)], [0.2, (0.3, 0.4), (0, 1), 0.6]),
+}
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    return planted(rng, n=25, m=30).X
+
+
+@pytest.mark.parametrize("asked", SPARSITY)
+@pytest.mark.parametrize("projection", METHODS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+def test_the_sparsity_is_exact(X, asked, projection, dtype, faithful):
+    value, wanted = SPARSITY[asked]
+    atol = 1e-10 if dtype == np.float64 else 1e-5
+    lo, hi = np.array([w if isinstance(w, tuple) else (w, w) for w in wanted], dtype=float).T
+    for name in ("sparsity", "activation_sparsity"):
+        fit = {name: value, "projection": projection, "faithful": faithful, "max_iter": 6, "random_state": 0}
+        result = pw.ssnmf(X.astype(dtype), 4, **fit)
+        achieved, factor = getattr(result, name), result.factors[name == "sparsity"]
+        assert factor.dtype == dtype
+        assert np.all((achieved >= lo - atol) & (achieved <= hi + atol))
+        np.testing.assert_allclose(np.linalg.norm(factor.astype(float), axis=0), 1, atol=atol)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_projections_give_equal_answers(X, solver):
+    fits = [
+        pw.ssnmf(X, 4, sparsity=0.5, projection=p, solver=solver, max_iter=20, tol=0, random_state=0) for p in METHODS
+    ]
+    for other in fits[1:]:
+        np.testing.assert_allclose(other.components, fits[0].components, atol=1e-7)
+
+
+def sparse_opt(b, k):
+    """The paper's Algorithm 2, by trying every size of support."""
+    order = np.argsort(-b)
+    best, gain = None, -np.inf
+    for p in range(int(k * k) + 1, len(b) + 1):
+        s = b[order[:p]]
+        spread = np.sqrt((p * s @ s - s.sum() ** 2) / (p - k * k))
+        y = (s - (s.sum() - k * spread) / p) / spread
+        if y.min() >= 0 and s @ y > gain:
+            best, gain = (p, y), s @ y
+    out = np.zeros_like(b)
+    out[order[: best[0]]] = best[1]
+    return out
+
+
+def algorithm_4(X, W, H, k, orders, repeats):
+    """The paper's SSNMF, in its notation: X ≈ W H is features × samples."""
+    for sweeps in orders:
+        C, G = -X @ H.T + W @ H @ H.T, H @ H.T
+        for j in sweeps.ravel():
+            t = sparse_opt(-(C[:, j] - W[:, j] * G[j, j]), k)
+            C += np.outer(t - W[:, j], G[j])
+            W[:, j] = t
+        for _ in range(repeats):
+            H = H * (W.T @ X) / (W.T @ W @ H + 1e-9)
+    return W, H
+
+
+@pytest.mark.parametrize(("r", "sweeps", "repeats"), [(1, 1, 1), (2, 1, 1), (5, 1, 1), (5, 3, 2), (9, 2, 4)])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+def test_faithful_is_the_papers_algorithm(X, r, sweeps, repeats, given, monkeypatch, rng):
+    """From the recipe's own start, with its own random orders."""
+    s, max_iter, (n, m), begun = 0.45, 15, X.shape, {}
+
+    def spy(data, factors, blocks, **options):
+        begun.update(H=factors[0].T.copy(), W=factors[1].copy(), seed=blocks[1].update.seed)
+        return factorize(data, factors, blocks, **options)
+
+    monkeypatch.setattr("partwise.recipes.factorize", spy)
+    init = (rng.random((n, r)), rng.random((r, m))) if given else None
+    fit = {"component_sweeps": sweeps, "activation_sweeps": repeats, "max_iter": max_iter, "random_state": 3}
+    result = pw.ssnmf(X, r, sparsity=s, faithful=True, init=init, **fit)
+    plain = np.tile(np.arange(r), (sweeps, 1))
+    orders = [np.random.default_rng([begun["seed"], call]).permuted(plain, axis=1) for call in range(max_iter)]
+    W, H = algorithm_4(X.T, begun["W"], begun["H"], np.sqrt(m) - s * (np.sqrt(m) - 1), orders, repeats)
+    assert result.n_iter == max_iter
+    np.testing.assert_allclose(result.factors[1], W, atol=1e-9)
+    np.testing.assert_allclose(result.activations, H.T, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+def test_faithful_starts_as_the_paper_does(X):
+    starts = []
+    pw.ssnmf(
+        X, 5, sparsity=0.45, faithful=True, random_state=0, callback=lambda it: starts.append(it.factors[1].copy())
+    )
+    ordered = np.sort(starts[0], axis=0)
+    np.testing.assert_array_equal(ordered, np.tile(ordered[:, :1], (1, 5)))
+
+
+def matched_cosines(found, wanted):
+    """The cosine of each wanted part with the found one that is its match in the best matching."""
+    unit = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (found, wanted)]
+    cosines = unit[1] @ unit[0].T
+    return cosines[linear_sum_assignment(-cosines)]
+
+
+def test_the_only_factorization_is_found(rng):
+    """Unique by Laurberg et al. (2008): every part has a feature of its own, every sample pattern a pure sample."""
+    r = 4
+    parts = np.vstack([np.eye(r), rng.random((12, r)) * (rng.random((12, r)) < 0.6)]).T
+    activations = np.vstack([np.eye(r), rng.random((30, r)) * (rng.random((30, r)) < 0.6)])
+    X = activations @ parts
+    result = pw.ssnmf(X, r, init="nndsvd", tol=0, max_iter=1500, random_state=0)
+    assert result.relative_error < 1e-3
+    assert matched_cosines(result.components, parts).min() > 0.999
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_planted_sparse_parts_are_found(seed):
+    rng = np.random.default_rng(seed)
+    parts = np.array([pw.Hoyer(0.6)(rng.random(60) ** 3) for _ in range(5)])
+    activations = rng.random((150, 5)) * (rng.random((150, 5)) < 0.4)
+    X = activations @ parts + 0.002 * rng.random((150, 60))
+    fits = [pw.ssnmf(X, 5, sparsity=0.6, tol=1e-6, max_iter=500, random_state=s) for s in range(3)]
+    best = min(fits, key=lambda fit: fit.losses[-1])
+    assert matched_cosines(best.components, parts).min() > 0.99
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_penalties_shrink(X, solver):
+    def norms(**penalty):
+        fit = pw.ssnmf(X, 3, sparsity=0.4, solver=solver, max_iter=100, random_state=0, **penalty)
+        return fit.activations.sum(), np.linalg.norm(fit.activations)
+
+    free = norms()
+    assert norms(l1=0.5)[0] < free[0]
+    assert norms(l2=2.0)[1] < free[1]
+    assert norms(l1=1e6) == (0, 0)
+    assert norms(l1=(0.5, 0.0)) == norms(l1=0.5)
+
+
+def test_capacity_is_warned_of_with_the_numbers(rng):
+    X = rng.random((20, 100))
+    k = 10 - 0.8 * 9
+    with pytest.warns(
+        pw.CapacityWarning, match=rf"{3 * k * k:.0f} features in all.*100 features.*at most 0\.\d\d"
+    ) as caught:
+        pw.ssnmf(X, 3, sparsity=0.8, max_iter=1, random_state=0)
+    asked = float(str(caught[0].message).rsplit(" ", 1)[1])
+    assert caught[0].filename == __file__
+    pw.ssnmf(X, 3, sparsity=asked - 0.01, max_iter=1, random_state=0)  # what the warning proposes is not warned of
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        {"sparsity": None},
+        {"sparsity": 0.1},
+        {"sparsity": (0.1, 0.9)},
+        {"sparsity": (None, 0.99)},
+        {"sparsity": [0.9, 0.0, 0.9]},
+        {"activation_sparsity": 0.95},
+    ],
+)
+def test_where_there_is_room_nothing_is_warned_of(rng, fit):
+    result = pw.ssnmf(rng.random((20, 100)), 3, max_iter=1, random_state=0, **fit)
+    assert result.n_iter == 1
+
+
+def test_features_of_zeros_need_no_room(rng):
+    X = np.zeros((20, 100))
+    X[:, :15] = rng.random((20, 15))
+    assert pw.ssnmf(X, 3, sparsity=0.8, max_iter=1, random_state=0).n_iter == 1  # 24 effective features for 15
+
+
+BAD = [
+    *(({"n_components": v}, repr(v)) for v in (0, -3, 2.5, True, "7", None)),
+    *(({"sparsity": v}, repr(v)) for v in (1.2, -1, "a", np.nan, (0.1, 0.2, 0.3))),
+    ({"sparsity": (0.6, 0.2)}, r"\(0.6, 0.2\).*give \(0.2, 0.6\)"),
+    ({"sparsity": (0.6, 1.2)}, "1.2"),
+    ({"sparsity": [0.1, 0.2]}, "2 values for n_components=3"),
+    ({"sparsity": [0.1, 0.2, 1.5]}, r"sparsity\[2\]=1.5"),
+    ({"sparsity": [0.1, (0.4, 0.3), 0.2]}, r"sparsity\[1\]=\(0.4, 0.3\)"),
+    ({"activation_sparsity": 1.2}, "activation_sparsity=1.2"),
+    ({"activation_sparsity": [0.1]}, "activation_sparsity has 1 values"),
+    ({"sparsity": 0.3, "activation_sparsity": 0.3}, "both"),
+    ({"solver": "newton"}, "'newton' is not one of 'hals'"),
+    ({"projection": "quick"}, "'quick' is not one of 'fast'"),
+    ({"init": "zeros"}, "'zeros' is not one of 'random'"),
+    ({"solver": "pivot", "activation_sweeps": 3}, "'pivot' decides itself"),
+    ({"solver": "greedy", "component_sweeps": 3}, "'greedy' decides itself"),
+    *(
+        ({name: v}, f"{name}={v!r}")
+        for name, v in itertools.product(("component_sweeps", "activation_sweeps"), (0, 1.5))
+    ),
+    ({"max_iter": 0}, "max_iter=0"),
+    ({"max_iter": 2.5}, "max_iter=2.5"),
+    ({"sparsity": 0.3, "l1": -1}, "l1=-1"),
+    ({"sparsity": 0.3, "l2": (0.1, -0.5)}, r"l2=\(0.1, -0.5\)"),
+    ({"sparsity": 0.3, "l1": (1, 2, 3)}, r"l1=\(1, 2, 3\)"),
+    ({"sparsity": 0.3, "l2": "much"}, "l2='much'"),
+    ({"sparsity": 0.3, "l2": np.inf}, "l2=inf"),
+    ({"l1": 0.1}, "penalty on the activations alone"),
+    ({"l2": (0, 0.1)}, "penalty on the components alone"),
+    ({"activation_sparsity": 0.3, "l1": 0.1}, "penalty on the activations alone"),
+    *(({"random_state": v}, f"random_state={v!r}") for v in (-1, "seed", 1.5)),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_arguments_are_named(X, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pw.ssnmf(X, **{"n_components": 3, "random_state": 0, **arguments})
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("solver", ["hals", "greedy", "pivot"])
+def test_it_is_as_good_as_scikit_learn(solver, rng):
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import NMF
+
+    X = load_digits().data
+    activations, components = rng.random((len(X), 16)), rng.random((16, 64))
+    reference = NMF(16, init="custom", max_iter=1000, tol=1e-5)
+    reference.fit_transform(X, W=activations.copy(), H=components.copy())
+    result = pw.ssnmf(X, 16, init=(activations, components), solver=solver, tol=1e-6, max_iter=1000)
+    assert result.relative_error * np.linalg.norm(X) == pytest.approx(reference.reconstruction_err_, rel=0.01)
