@@ -1,5 +1,9 @@
 """scikit-learn's callbacks (from version 1.9 on) around each iteration of SparseNMF."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
@@ -9,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 import partwise as pw
 from partwise import SparseNMF
 
-callback = pytest.importorskip("sklearn.callback")
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
 
 
 class Recorder:
@@ -95,6 +99,28 @@ def test_a_callback_stops_the_fit(X, after):
     np.testing.assert_array_equal(fit.components_, whole.components)
 
 
+def test_stop_means_all_starts(X):
+    """Every iteration of every start is a task of the same level."""
+    recorder = Recorder(stop_after=3)
+    model(n_init=4, tol=0, max_iter=10).set_callbacks(recorder).fit(X)
+    assert recorder.iterations_ended == 3
+
+
+class Interrupt(Recorder):
+    def on_fit_task_end(self, estimator, context):
+        super().on_fit_task_end(estimator, context)
+        if self.iterations_ended == 3:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_one_interrupt_means_all_starts(X):
+    interrupt = Interrupt()
+    fit = model(n_init=4, tol=0, max_iter=10).set_callbacks(interrupt).fit(X)
+    assert "interrupted" in fit.stop_reason_
+    assert interrupt.iterations_ended <= 4
+    assert fit.transform(X).shape == (25, 4)
+
+
 def test_any_of_several_callbacks_stops_the_fit(X):
     recorders = Recorder(), Recorder(stop_after=2), Recorder()
     assert model(tol=0).set_callbacks(*recorders).fit(X).n_iter_ == 2
@@ -139,3 +165,22 @@ def test_progress_bar_around_a_search(X, capfd):
     assert "SparseNMF" in capfd.readouterr().out
     plain = GridSearchCV(model(), {"sparsity": [0.2, 0.4]}, cv=2).fit(X)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
+
+
+WITHOUT = """
+import sys
+sys.modules["sklearn.callback"] = None
+import numpy as np
+from partwise import SparseNMF, ssnmf
+X = np.random.default_rng(0).random((10, 6))
+model = SparseNMF(2, random_state=0).fit(X)
+assert not hasattr(model, "set_callbacks")
+assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
+"""
+
+
+def test_older_scikit_learn_does_without():
+    """scikit-learn itself imports its callbacks early, so they are hidden after that."""
+    code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -50,6 +50,14 @@ def test_the_loss_never_rises(problem, solver, asked, faithful):
     assert result.relative_error == pytest.approx(direct_error(X, result), rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.parametrize("asked", ["none", "float", "activations"])
+def test_extrapolation_ends_as_low(X, asked):
+    fit = {"tol": 0, "max_iter": 150, "random_state": 0, **ASKED[asked]}
+    plain, ahead = (pw.ssnmf(X, 3, extrapolate=e, **fit) for e in (False, True))
+    assert ahead.relative_error == pytest.approx(direct_error(X, ahead), rel=1e-6)
+    assert ahead.relative_error <= 1.01 * plain.relative_error
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_last_loss_is_the_objective(X, dtype):
     l1, l2 = (0.2, 0.1), (0.3, 0.4)

@@ -213,9 +213,10 @@ BAD = [
     ({"solver": "pivot", "activation_sweeps": 3}, "'pivot' decides itself"),
     ({"solver": "greedy", "component_sweeps": 3}, "'greedy' decides itself"),
     *(
-        ({name: v}, f"{name}={v!r}")
+        ({name: v}, f"sweeps={v!r}")
         for name, v in itertools.product(("component_sweeps", "activation_sweeps"), (0, 1.5))
     ),
+    *(({name: v}, f"{name}={v!r}") for name, v in itertools.product(("tol", "kkt_tol", "max_time"), (-1, "a", np.nan))),
     ({"max_iter": 0}, "max_iter=0"),
     ({"max_iter": 2.5}, "max_iter=2.5"),
     ({"sparsity": 0.3, "l1": -1}, "l1=-1"),

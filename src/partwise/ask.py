@@ -61,7 +61,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(2**31 - 1))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return np.random.default_rng(int(random_state))
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
 
@@ -72,7 +72,7 @@ def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "spar
     None: y ≥ 0. A number or a tuple (lo, hi): the same for all. A list or array: one entry for each column, each a
     number, a pair, or None (unit norm, any sparsity).
     """
-    check_method(method)
+    check_method(method, "projection")
     if sparsity is None:
         return Columns.same(Nonnegative(), r)
     if isinstance(sparsity, list) or (isinstance(sparsity, np.ndarray) and sparsity.ndim):

@@ -66,7 +66,7 @@ def demo(options: argparse.Namespace) -> int:
     for heading in ("asked sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
         table.add_column(heading, justify="right")
     with Console(stderr=True).status("Compiling kernels (once: the next run finds them in the cache)"):
-        ssnmf(X[:20], 2, sparsity=0.5, max_iter=1)
+        ssnmf(X[:20], 2, sparsity=0.1, max_iter=1)
     for sparsity, panel in zip(options.sparsity, panels, strict=True):
         with progress_line(f"sparsity {sparsity:g}") as callback:
             result = ssnmf(

@@ -63,10 +63,7 @@ def as_data(X: Any) -> Data:
     """
     if isinstance(X, DenseData | SparseData):
         return X
-    data: Data = SparseData(X) if sp.issparse(X) else DenseData(X)
-    if not np.isfinite(data.sqnorm) or (data.sqnorm < 1e-280 and np.any(data.sqnorms(0) != 0)):
-        raise ValueError(f"X has ‖X‖² = {data.sqnorm:g}, which double precision cannot work with: rescale X")
-    return data
+    return SparseData(X) if sp.issparse(X) else DenseData(X)
 
 
 class _Matrix:
@@ -100,7 +97,7 @@ class _Matrix:
         return float(self.sqnorms(0).sum())
 
     def sqnorms(self, mode: int) -> Array:
-        return (self._sqnorms_of_samples, self._sqnorms_of_features)[mode]
+        return self._sqnorms_of_features if mode else self._sqnorms_of_samples
 
     @cached_property
     def _sqnorms_of_samples(self) -> Array:
@@ -123,7 +120,7 @@ class DenseData(_Matrix):
             array = np.ascontiguousarray(array)
         self.matrix, self.shape, self.dtype = array, array.shape, array.dtype
         super().__init__()
-        check_values(array.min(), array.max(), self._offenders)
+        check_values(array.min(), array.max(), self.dtype, self._offenders)
 
     def _offenders(self) -> tuple[int, int, float]:
         for rows in self._chunks():
@@ -180,7 +177,7 @@ class SparseData(_Matrix):
             X.sum_duplicates()
         self.matrix, self.dtype = X, X.dtype
         if X.data.size:
-            check_values(X.data.min(), X.data.max(), self._offenders)
+            check_values(X.data.min(), X.data.max(), self.dtype, self._offenders)
 
     def _offenders(self) -> tuple[int, int, float]:
         where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])
@@ -219,9 +216,18 @@ class SparseData(_Matrix):
         return np.asarray(squares.sum(axis=axis)).ravel()
 
 
-def check_values(least: float, largest: float, find: Any) -> None:
-    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value)."""
+def check_values(least: float, largest: float, dtype: np.dtype[Any], find: Any) -> None:
+    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value).
+
+    And a scale at which products of four entries leave the range of ``dtype``.
+    """
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
+        limit = float(np.finfo(dtype).max) ** 0.4
+        if largest > limit or 0 < largest < 1 / limit:
+            raise ValueError(
+                f"the largest value of X is {largest:g}, and {dtype} can work with {1 / limit:.0e} to {limit:.0e}: "
+                "rescale X"
+            )
         return
     i, j, value = find()
     if np.isnan(value):
@@ -241,7 +247,7 @@ def square_sums(rows: Any) -> Any:
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
-            total += float(rows[i, j]) * float(rows[i, j])
+            total += np.float64(rows[i, j]) * np.float64(rows[i, j])
         sums[i] = total
     return sums
 

@@ -269,31 +269,28 @@ class SparseNMF(  # type: ignore[misc]
 
 
 class _Hooks:
-    """scikit-learn's callbacks, called around each iteration; silent where scikit-learn has none or none is set."""
+    """scikit-learn's callbacks, told of each iteration when it is done; silent where scikit-learn has none or none is set."""
 
     def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
         self.estimator, self.X = estimator, X
         self.root: Any = None
-        self.task: Any = None
         if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
             self.root = estimator._init_callback_context(max_subtasks=n_init * estimator.max_iter)
             self.root.call_on_fit_task_begin(estimator=estimator, X=X)
 
     def __call__(self, iteration: Iteration) -> bool:
-        if self.root is None:
+        if self.root is None or not iteration.n_iter:
             return False
-        stop = False
         parts = iteration.factors[1].T
-        if iteration.n_iter and self.task is not None:
-            stop = self.task.call_on_fit_task_end(
+        task = self.root.subcontext(task_name=f"iteration {iteration.n_iter}")
+        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        return bool(
+            task.call_on_fit_task_end(
                 estimator=self.estimator,
                 X=self.X,
                 reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
             )
-        if iteration.n_iter < iteration.max_iter and not stop:
-            self.task = self.root.subcontext(task_name=f"iteration {iteration.n_iter + 1}")
-            self.task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        return stop
+        )
 
     def end(self) -> None:
         if self.root is not None:

@@ -157,12 +157,13 @@ def factorize(
     callback : callable
         Called with an `Iteration` at the start and after each iteration; True stops the fit.
     revive_dead : bool
-        Whether components that add nothing start again where the fit is worst.
+        Whether components that add nothing start again where the fit is worst (never under a penalty).
     started : float
         When the clock of ``times`` began (`time.perf_counter`); by default now.
     """
     started = perf_counter() if started is None else started
-    fit = Fit(data, factors, blocks, REVIVALS * factors[0].shape[1] if revive_dead else 0)
+    penalised = any(b.l1 or b.l2 for b in blocks)  # a component that a penalty kills is better dead
+    fit = Fit(data, factors, blocks, REVIVALS * factors[0].shape[1] if revive_dead and not penalised else 0)
     losses, times = [fit.first_loss((*before, *order)[0])], [perf_counter() - started]
     residuals = np.full(len(blocks), np.inf)
     n_iter, converged, reason = 0, False, f"max_iter={max_iter} iterations are done"
@@ -199,7 +200,7 @@ def factorize(
         if stopped and not n_iter:
             reason = "the callback said stop at the start"
     error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
-    if not any(b.l1 or b.l2 for b in blocks) and blocks[0].sets.scale_free:
+    if not penalised and blocks[0].sets.scale_free:
         give_unit_norm(factors, fit.grams)
     if error < np.finfo(data.dtype).eps ** 0.25:  # where the statistics cancel, ask the residual
         error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))

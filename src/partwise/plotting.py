@@ -46,7 +46,7 @@ def gallery(
     Figure or SubFigure
     """
     parts = np.asarray(components)
-    if parts.ndim != 2 or parts.shape[1] != math.prod(shape):
+    if parts.ndim != 2 or not len(parts) or parts.shape[1] != math.prod(shape):
         raise ValueError(f"components of shape {parts.shape} do not fit images of {shape[0]} × {shape[1]} pixels")
     columns = columns or math.ceil(math.sqrt(len(parts)))
     rows = math.ceil(len(parts) / columns)

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from .factorize import Callback, Iteration
 
 
 @contextmanager
 def progress_line(label: str, console: Console | None = None) -> Iterator[Callback]:
-    """A callback that keeps a line with iteration, relative error and time left on the terminal (standard error)."""
+    """A callback that keeps a line with iteration, relative error and time left on the terminal (standard error).
+
+    Where standard error is not a terminal, nothing is drawn.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -21,12 +24,14 @@ def progress_line(label: str, console: Console | None = None) -> Iterator[Callba
         TextColumn("relative error {task.fields[error]:.4f}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True)) as bar:
-        task = bar.add_task(label, error=1.0)
+    console = console or Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
 
         def tell(iteration: Iteration) -> None:
-            bar.update(task, completed=iteration.n_iter, total=iteration.max_iter, error=iteration.relative_error)
+            if not bar.tasks:
+                bar.add_task(label, error=1.0)
+            bar.update(TaskID(0), completed=iteration.n_iter, total=iteration.max_iter, error=iteration.relative_error)
 
         yield tell
-        if bar.tasks[0].completed:
-            bar.update(task, total=bar.tasks[0].completed)
+        if bar.tasks:
+            bar.update(TaskID(0), total=bar.tasks[0].completed)

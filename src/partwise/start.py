@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .data import Data
-from .statistics import Array, Stats
+from .statistics import Array, Stats, gram
 from .updates import Columns
 
 Generator = np.random.Generator
@@ -88,9 +88,8 @@ def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Columns], rng
     """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision."""
     if isinstance(init, str):
         if init not in STARTS:
-            raise ValueError(
-                f"init={init!r} is not one of {', '.join(map(repr, STARTS))}, or (activations, components)"
-            )
+            names = ", ".join(map(repr, (*STARTS, "gradual")))
+            raise ValueError(f"init={init!r} is not one of {names}, or (activations, components)")
         factors = STARTS[init](data, r, sets, rng)
     else:
         factors = [
@@ -116,6 +115,13 @@ def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
     if not np.isfinite(array).all() or array.min() < 0:
         raise ValueError(f"init's {name} hold negative or non-finite values: they must be nonnegative")
     return array
+
+
+def scale_to(data: Data, factors: Factors, mode: int) -> None:
+    """Multiply ``factors[mode]`` so that the model is as large as X."""
+    size = float(np.vdot(gram(factors[0]), gram(factors[1])))
+    if size > 0:
+        factors[mode] *= factors[mode].dtype.type(np.sqrt(data.sqnorm / size))
 
 
 def dead_components(grams: Sequence[Array]) -> Array:

@@ -68,7 +68,7 @@ class Stats:
 
 
 def gram(factor: Array) -> Array:
-    """FᵀF in double precision."""
+    """FᵀF as a double precision array; multiplied in the precision of ``factor``."""
     return np.asarray(factor.T @ factor, dtype=float)
 
 
@@ -81,5 +81,5 @@ def inner(a: Array, b: Array) -> float:
 def _inner(a: Any, b: Any) -> float:
     total = 0.0
     for i in range(a.size):
-        total += float(a[i]) * float(b[i])
+        total += np.float64(a[i]) * np.float64(b[i])  # float() of a float32 stays one in compiled code
     return total

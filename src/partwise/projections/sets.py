@@ -116,7 +116,7 @@ class Hoyer(_Compiled):
     --------
     >>> y = Hoyer(0.5)([3.0, 2.0, 1.0, 0.0])
     >>> y.round(3), round(float(hoyer_sparsity(y)), 6)
-    (array([0.894, 0.447, 0.159, 0.   ]), 0.5)
+    (array([0.854, 0.5  , 0.146, 0.   ]), 0.5)
     """
 
     sparsity: float
@@ -193,10 +193,10 @@ class AtMost(_Compiled):
         return AT_MOST, 0.0, float(self.nonzeros)
 
 
-def check_method(method: Any) -> None:
+def check_method(method: Any, name: str = "method") -> None:
     """Refuse what is not one of the three ways."""
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}")
+        raise ValueError(f"{name}={method!r} is not one of {', '.join(map(repr, METHODS))}")
 
 
 def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.NDArray[Any]:
@@ -220,7 +220,7 @@ def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.ND
     --------
     >>> y = sparse_opt([3.0, 2.0, 1.0, 0.0], 1.2)
     >>> y.round(3), round(float(y.sum()), 6)
-    (array([0.98, 0.2 , 0.02, 0.  ]), 1.2)
+    (array([0.974, 0.226, 0.   , 0.   ]), 1.2)
     """
     vector = as_vector(b)
     check_method(method)
@@ -248,7 +248,7 @@ def hoyer_sparsity(x: npt.ArrayLike, axis: int | None = None) -> Any:
     --------
     >>> float(hoyer_sparsity([1, 1, 1, 1])), float(hoyer_sparsity([0, 5, 0, 0]))
     (0.0, 1.0)
-    >>> hoyer_sparsity([[1, 0], [1, 1]], axis=1)
+    >>> hoyer_sparsity([[1, 0, 0, 0], [1, 1, 1, 1]], axis=1)
     array([1., 0.])
     """
     array = np.abs(np.asarray(x, dtype=float))

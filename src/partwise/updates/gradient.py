@@ -49,23 +49,21 @@ class Gradient:
         for _ in range(self.steps):
             slope = (gram @ factor.T).T - stats.cross
 
-            def attempt(step: float, factor: Array = factor, slope: Array = slope) -> tuple[Array, bool]:
+            def attempt(step: float, factor: Array = factor, slope: Array = slope) -> tuple[Array, bool, float]:
                 moved = self.move(factor, slope, step, sets)
                 change = moved - factor
-                bend = 0.5 * inner(change, (gram @ change.T).T)
-                return moved, (1 - enough) * inner(slope, change) + bend <= 0
+                linear, bend = inner(slope, change), 0.5 * inner(change, (gram @ change.T).T)
+                return moved, (1 - enough) * linear + bend <= 0, linear + bend
 
-            moved, good = attempt(step)
-            if good:
-                while True:
-                    further, better = attempt(step * self.factor)
-                    if not better or np.array_equal(further, moved):
-                        break
-                    moved, step = further, step * self.factor
-            else:
-                while not good and step > least:
-                    step = max(step / self.factor, least)
-                    moved, good = attempt(step)
+            moved, good, gain = attempt(step)
+            while good:
+                further, good, better = attempt(step * self.factor)
+                good = good and better < gain
+                if good:
+                    moved, gain, step = further, better, step * self.factor
+            while not good and gain > 0 and step > least:
+                step = max(step / self.factor, least)
+                moved, good, gain = attempt(step)
             factor = moved
         return factor, {"step": step}
 

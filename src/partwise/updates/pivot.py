@@ -122,7 +122,7 @@ def cholesky(gram: Any, passive: Any, factor: Any) -> int:
                 total -= factor[p, n] * factor[q, n]
             if q < p:
                 factor[p, q] = total / factor[q, q]
-            elif total > 1e-11 * gram[a, a]:
+            elif total > 1e-13 * gram[a, a]:
                 factor[p, p] = math.sqrt(total)
             else:
                 return -1
