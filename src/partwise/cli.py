@@ -78,6 +78,7 @@ def demo(options: argparse.Namespace) -> int:
         title = f"sparsity {sparsity:g}, relative error {result.relative_error:.3f}"
         gallery(result.components, shape, title=title, figure=panel)
     Console().print(table)
-    figure.savefig(options.out)
-    print(f"The parts are drawn in {options.out}")
+    picture = options.out if options.out.suffix else options.out.with_suffix(".png")
+    figure.savefig(picture)
+    print(f"The parts are drawn in {picture}")
     return 0

@@ -269,7 +269,7 @@ class SparseNMF(  # type: ignore[misc]
 
 
 class _Hooks:
-    """scikit-learn's callbacks, told of each iteration when it is done; silent where scikit-learn has none or none is set."""
+    """scikit-learn's callbacks, told of each iteration when it is done; silent where none is set."""
 
     def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
         self.estimator, self.X = estimator, X
