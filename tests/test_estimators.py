@@ -409,14 +409,25 @@ def test_a_start_may_be_given(X, rng):
 
 
 @pytest.mark.parametrize("n_init", [1, 2])
-def test_verbose_draws_on_standard_error(X, capfd, n_init):
+def test_verbose_draws_a_line_on_the_terminal(X, capfd, monkeypatch, n_init):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # standard error passes for a terminal
+    monkeypatch.setenv("TERM", "xterm")
     model = fitted(X, verbose=1, n_init=n_init)
     out, err = capfd.readouterr()
-    lines = re.findall(r"SparseNMF.* (\d+)/\1 relative error (\d\.\d+)", err)
     assert out == ""
-    assert len(lines) == err.count("\n") == n_init
+    lines = re.findall(r"SparseNMF(.*?) .* (\d+)/\2 relative error (\d\.\d+)", re.sub(r"\x1b\[[\d;?]*\w", "", err))
     best = f"{np.sqrt(2 * model.loss_curve_[-1]) / np.linalg.norm(X):.4f}"
-    assert (str(model.n_iter_), best) in lines
+    assert (str(model.n_iter_), best) in [line[1:] for line in lines]
+    assert ("start 2 of 2" in err) == (n_init == 2)
+
+
+def test_verbose_writes_no_escapes_into_a_file(X, capfd, monkeypatch):
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    fitted(X, verbose=1)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "\x1b" not in err
 
 
 def test_silence_is_the_default(X, capfd):
