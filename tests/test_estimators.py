@@ -257,8 +257,9 @@ def test_why_the_fit_stopped(X):
 
 
 def test_convergence_is_warned_of(X):
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=3: raise max_iter, or raise tol=0.0001"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3: raise max_iter, or give a larger tol") as caught:
         fitted(X, max_iter=3)
+    assert caught[0].filename == __file__
 
 
 def test_the_score_of_other_samples(X):

@@ -235,9 +235,9 @@ def test_blocks_of_ones_own_serve(X):
 
 def test_activations_are_solved_exactly(X):
     parts = pw.ssnmf(X, 3, sparsity=0.5, max_iter=5, random_state=0).factors[1]
-    activations, loss = solve_activations(as_data(X), parts)
+    activations, stats = solve_activations(as_data(X), parts)
     slope = (activations @ parts.T - X) @ parts
     assert activations.min() >= 0
     assert slope.min() >= -1e-10
     np.testing.assert_allclose(activations * slope, 0, atol=1e-10)
-    assert loss == pytest.approx(0.5 * np.linalg.norm(X - activations @ parts.T) ** 2, rel=1e-10)
+    assert stats.loss(activations) == pytest.approx(0.5 * np.linalg.norm(X - activations @ parts.T) ** 2, rel=1e-10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,14 @@ from .updates import Columns
 
 class CapacityWarning(UserWarning):
     """The parts asked for are too small to cover the features."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside of this package and of scikit-learn: the user's own."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("partwise", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def as_count(value: Any, name: str) -> int:
@@ -119,10 +128,9 @@ def warn_of_capacity(sets: Columns, data: Data) -> None:
         used = int(np.count_nonzero(data.sqnorms(1)))
         if capacity < used:
             even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
-            warnings.warn(
+            warn_user(
                 f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and "
                 f"X has {used} features: they cannot cover X evenly, so expect a large error. Ask for more parts, or "
                 f"for a sparsity of at most {max(even, 0):.2f}",
                 CapacityWarning,
-                stacklevel=3,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,9 @@ def demo(options: argparse.Namespace) -> int:
     from .progress import progress_line
     from .recipes import ssnmf
 
+    picture = options.out if options.out.suffix else options.out.with_suffix(".png")
+    if not os.access(picture.parent, os.W_OK):
+        raise OSError(f"{picture} cannot be written: {picture.parent} is not a folder to write to")
     X, shape = load_digits()
     figure = new_figure(4.2 * len(options.sparsity), 4.5)
     panels = figure.subfigures(1, len(options.sparsity), squeeze=False)[0]
@@ -72,13 +76,12 @@ def demo(options: argparse.Namespace) -> int:
             result = ssnmf(
                 X, options.components, sparsity=sparsity, max_iter=500, random_state=options.seed, callback=callback
             )
-        achieved = f"{result.sparsity.min():.10f} – {result.sparsity.max():.10f}"
+        achieved = f"{result.sparsity.mean():.6f} ± {abs(result.sparsity - sparsity).max():.0e}"
         error, seconds = f"{result.relative_error:.4f}", f"{result.times[-1]:.2f}"
         table.add_row(f"{sparsity:g}", achieved, error, str(result.n_iter), seconds)
         title = f"sparsity {sparsity:g}, relative error {result.relative_error:.3f}"
         gallery(result.components, shape, title=title, figure=panel)
     Console().print(table)
-    picture = options.out if options.out.suffix else options.out.with_suffix(".png")
     figure.savefig(picture)
     print(f"The parts are drawn in {picture}")
     return 0

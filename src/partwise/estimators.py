@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -14,14 +13,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .ask import as_count, as_generator, as_penalty
+from .ask import as_count, as_generator, as_penalty, warn_user
 from .data import Data, as_data
-from .factorize import Callback, Iteration, Result, relative_error, solve_activations
+from .factorize import Callback, Iteration, Result, exact_relative_error, interrupts, solve_activations
 from .metrics import explained
 from .progress import progress_line
 from .projections import hoyer_sparsity
 from .recipes import RECIPES
-from .statistics import Array
+from .statistics import Array, Stats, gram
 
 try:  # scikit-learn ≥ 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -64,8 +63,8 @@ class SparseNMF(  # type: ignore[misc]
     n_init : int, default=1
         Fits from as many starts; the best one is kept.
     max_iter : int, default=200
-    tol : float, default=1e-4
-        Stop when an iteration lowers the loss by no more than this share of it.
+    tol : float, optional
+        Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
     max_time : float, optional
         Stop after as many seconds, for each start.
     random_state : int, Generator, RandomState or None
@@ -78,7 +77,7 @@ class SparseNMF(  # type: ignore[misc]
     sparsity_ : array of shape (n_components,)
         The achieved sparsity of each part.
     explained_ : array of shape (n_components,)
-        Each part's share of ‖X‖²; they add up to 1 − (relative error)².
+        Each part's share of ‖X‖²; they add up to what the model explains, 1 − (relative error)².
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius).
     n_iter_ : int
@@ -116,7 +115,7 @@ class SparseNMF(  # type: ignore[misc]
         init: Any = None,
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float | None = None,
         max_time: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -146,16 +145,14 @@ class SparseNMF(  # type: ignore[misc]
         """Find the parts of X, and return the activations of its samples."""
         X = self._validated(X, reset=True)
         data = as_data(X)
-        results = self._fits(data, X)
-        best = min(results, key=lambda result: float(result.losses[-1]))
+        best = min(self._fits(data, X), key=lambda result: float(result.losses[-1]))
         activations = self._store(best, data)
-        if best.n_iter == self.max_iter and not best.converged and self.tol > 0:
+        if best.exhausted and self.tol != 0:
             fall = 1 - best.losses[-1] / best.losses[-2]
-            warnings.warn(
+            warn_user(
                 f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "
-                f"max_iter, or raise tol={self.tol:g} to accept this",
+                "max_iter, or give a larger tol to accept this",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return activations
 
@@ -165,37 +162,40 @@ class SparseNMF(  # type: ignore[misc]
         rng = as_generator(self.random_state)
         n_init = as_count(self.n_init, "n_init")
         hooks = _Hooks(self, X, n_init)
-        results = []
-        for i in range(n_init):
-            with ExitStack() as stack:
-                told: list[Callback] = [hooks]
-                if self.verbose:
-                    label = "SparseNMF" if n_init == 1 else f"SparseNMF, start {i + 1} of {n_init}"
-                    told.append(stack.enter_context(progress_line(label)))
-                results.append(
-                    recipe(
-                        data,
-                        self.n_components,
-                        sparsity=self.sparsity,
-                        activation_sparsity=self.activation_sparsity,
-                        l1=self.l1,
-                        l2=self.l2,
-                        init=self.init,
-                        max_iter=self.max_iter,
-                        tol=self.tol,
-                        max_time=self.max_time,
-                        random_state=rng,
-                        callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
-                        **(self.recipe_params or {}),
+        results: list[Result] = []
+        with interrupts() as interrupted:
+            while len(results) < n_init and not interrupted and not hooks.stopped:
+                with ExitStack() as stack:
+                    told: list[Callback] = [hooks]
+                    if self.verbose:
+                        count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
+                        told.append(stack.enter_context(progress_line(f"SparseNMF{count}")))
+                    results.append(
+                        recipe(
+                            data,
+                            self.n_components,
+                            sparsity=self.sparsity,
+                            activation_sparsity=self.activation_sparsity,
+                            l1=self.l1,
+                            l2=self.l2,
+                            init=self.init,
+                            max_iter=self.max_iter,
+                            tol=self.tol,
+                            max_time=self.max_time,
+                            random_state=rng,
+                            callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
+                            **(self.recipe_params or {}),
+                        )
                     )
-                )
         hooks.end()
         return results
 
     def _recipe(self) -> Callable[..., Result]:
-        if self.recipe not in RECIPES:
+        if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise ValueError(f"recipe={self.recipe!r} is not one of {', '.join(map(repr, RECIPES))}")
         recipe = RECIPES[self.recipe]
+        if not isinstance(self.recipe_params, dict | None):
+            raise ValueError(f"recipe_params={self.recipe_params!r}: give a dict of the recipe's parameters")
         takes = set(inspect.signature(recipe).parameters) - set(self.get_params()) - {"X", "callback"}
         unknown = set(self.recipe_params or {}) - takes
         if unknown:
@@ -212,21 +212,22 @@ class SparseNMF(  # type: ignore[misc]
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
         self.stop_reason_ = result.stop_reason
-        activations, error = result.activations, result.relative_error
         if self.activation_sparsity is None:
-            activations, error = self._solve(data)
-        self.reconstruction_err_ = error * float(np.sqrt(data.sqnorm))
-        self.explained_ = explained([activations, self.components_.T], data.sqnorm)
+            activations, stats = self._solve(data)
+        else:
+            activations = result.activations
+            stats = data.statistics(result.factors, [gram(f) for f in result.factors], 0)
+        self.reconstruction_err_ = self._error(data, activations, stats) * float(np.sqrt(data.sqnorm))
+        self.explained_ = explained(activations, stats)
         return np.ascontiguousarray(activations)
 
-    def _solve(self, data: Data) -> tuple[Array, float]:
-        """The best activations for the parts, and their relative error."""
+    def _solve(self, data: Data) -> tuple[Array, Stats]:
+        """The best activations for the parts, and their statistics."""
         l1, l2 = as_penalty(self.l1, "l1")[0], as_penalty(self.l2, "l2")[0]
-        activations, loss = solve_activations(data, self.components_.T, l1, l2)
-        error = relative_error(data.sqnorm, loss)
-        if error < np.finfo(data.dtype).eps ** 0.25:
-            error = relative_error(data.sqnorm, 0.5 * data.squared_error([activations, self.components_.T]))
-        return activations, error
+        return solve_activations(data, self.components_.T, l1, l2)
+
+    def _error(self, data: Data, activations: Array, stats: Stats) -> float:
+        return exact_relative_error(data, [activations, self.components_.T], stats.loss(activations))
 
     def transform(self, X: Any) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
@@ -244,7 +245,8 @@ class SparseNMF(  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """The share of ‖X‖² that the parts explain, at best 1."""
         check_is_fitted(self)
-        return 1 - self._solve(as_data(self._validated(X, reset=False)))[1] ** 2
+        data = as_data(self._validated(X, reset=False))
+        return 1 - self._error(data, *self._solve(data)) ** 2
 
     def sparse_components(self) -> sp.csr_array:
         """``components_`` as a sparse array, which for sparse parts is much smaller."""
@@ -274,6 +276,7 @@ class _Hooks:
     def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
         self.estimator, self.X = estimator, X
         self.root: Any = None
+        self.stopped = False
         if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
             self.root = estimator._init_callback_context(max_subtasks=n_init * estimator.max_iter)
             self.root.call_on_fit_task_begin(estimator=estimator, X=X)
@@ -284,13 +287,12 @@ class _Hooks:
         parts = iteration.factors[1].T
         task = self.root.subcontext(task_name=f"iteration {iteration.n_iter}")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        return bool(
-            task.call_on_fit_task_end(
-                estimator=self.estimator,
-                X=self.X,
-                reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
-            )
+        self.stopped = task.call_on_fit_task_end(
+            estimator=self.estimator,
+            X=self.X,
+            reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
         )
+        return self.stopped
 
     def end(self) -> None:
         if self.root is not None:

@@ -98,6 +98,11 @@ class Result:
     states: list[State] = field(default_factory=list, repr=False)
 
     @property
+    def exhausted(self) -> bool:
+        """Whether the fit stopped for want of iterations alone."""
+        return self.stop_reason.startswith("max_iter=")
+
+    @property
     def activations(self) -> Array:
         """How much of each part is in each sample (samples × r)."""
         return self.factors[0]
@@ -199,11 +204,9 @@ def factorize(
                 stopped, reason = True, f"max_time={max_time:g} seconds are over"
         if stopped and not n_iter:
             reason = "the callback said stop at the start"
-    error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
     if not penalised and blocks[0].sets.scale_free:
         give_unit_norm(factors, fit.grams)
-    if error < np.finfo(data.dtype).eps ** 0.25:  # where the statistics cancel, ask the residual
-        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
+    error = exact_relative_error(data, factors, losses[-1] - fit.penalties())
     return Result(factors, np.array(losses), np.array(times), n_iter, converged, reason, error, states=[*fit.states])
 
 
@@ -218,6 +221,14 @@ def give_unit_norm(factors: Factors, grams: Sequence[Array]) -> None:
     norms[norms == 0] = 1
     factors[1] /= norms.astype(factors[1].dtype)
     factors[0] *= norms.astype(factors[0].dtype)
+
+
+def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
+    """The relative error from the loss, or from the residual itself where the statistics cancel."""
+    error = relative_error(data.sqnorm, loss)
+    if error < np.finfo(data.dtype).eps ** 0.25:
+        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
+    return error
 
 
 class Fit:
@@ -304,11 +315,11 @@ def interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def solve_activations(data: Data, parts: Array, l1: float = 0.0, l2: float = 0.0) -> tuple[Array, float]:
-    """The nonnegative activations that fit X best to fixed ``parts`` (features × r), exactly, and their loss."""
+def solve_activations(data: Data, parts: Array, l1: float = 0.0, l2: float = 0.0) -> tuple[Array, Stats]:
+    """The nonnegative activations that fit X best to fixed ``parts`` (features × r), exactly, and their statistics."""
     parts = np.asfortranarray(parts, dtype=data.dtype)
     r = parts.shape[1]
     factors = [np.zeros((data.shape[0], r), dtype=data.dtype, order="F"), parts]
     stats = data.statistics(factors, [np.zeros((r, r)), gram(parts)], 0)
     activations, _ = Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2)(factors[0], stats, {})
-    return activations, stats.loss(activations)
+    return activations, stats

@@ -26,11 +26,14 @@ def fixed_point_residual(factor: Array, stats: Stats, sets: Columns) -> float:
     return worst
 
 
-def explained(factors: list[Array], sqnorm: float) -> Array:
-    """Each part's share of the fit: ⟨activations_j · part_j, model⟩ / ‖X‖².
+def explained(activations: Array, stats: Stats) -> Array:
+    """Each part's share of the fit: ⟨activations_j · part_j, 2X − model⟩ / ‖X‖².
 
-    The shares are nonnegative, and where the activations are the best ones for the parts they add up to what the model
-    explains of X, 1 − relative_error².
+    They add up to what the model explains of X, 1 − relative_error², and are nonnegative where the activations are the
+    best ones for the parts.
     """
-    a, p = (gram(f) for f in factors)
-    return np.asarray(np.einsum("jk,jk->j", a, p)) / sqnorm if sqnorm > 0 else np.zeros(len(a))
+    if stats.sqnorm == 0:
+        return np.zeros(activations.shape[1])
+    fits = np.einsum("ij,ij->j", activations, stats.cross, dtype=float)
+    overlaps = np.einsum("jk,jk->j", gram(activations), stats.gram)
+    return np.asarray(2 * fits - overlaps) / stats.sqnorm

@@ -15,7 +15,7 @@ from .factorize import Callback, Iteration
 def progress_line(label: str, console: Console | None = None) -> Iterator[Callback]:
     """A callback that keeps a line with iteration, relative error and time left on the terminal (standard error).
 
-    Where standard error is not a terminal, nothing is drawn.
+    Where standard error is neither a terminal nor a notebook, nothing is drawn.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -25,7 +25,7 @@ def progress_line(label: str, console: Console | None = None) -> Iterator[Callba
         TimeRemainingColumn(),
     )
     console = console or Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, disable=not (console.is_terminal or console.is_jupyter)) as bar:
 
         def tell(iteration: Iteration) -> None:
             if not bar.tasks:

@@ -53,6 +53,9 @@ def sparse_opt_alternating(b: Any, k: float, near: Any, out: Any) -> None:
     if k * k >= b.size * (1 - 4e-16):
         out[:] = 1 / math.sqrt(b.size)
         return
+    if k == 1:  # a single nonzero, and no rounding beside it
+        sparse_opt_select(b, k, near, out)
+        return
     v = np.empty(b.size)
     centre, free = np.float64(b[0]), b.size
     s1, s2 = sums_about(b, centre)

@@ -76,6 +76,9 @@ def sparse_opt_fast(b: Any, k: float, near: Any, out: Any, guess: float) -> None
     if k * k >= b.size * (1 - 4e-16):
         out[:] = 1 / math.sqrt(b.size)
         return
+    if k == 1:  # a single nonzero, and no rounding beside it
+        sparse_opt_select(b, k, near, out)
+        return
     if math.isnan(guess) and b.size >= SAMPLE_ABOVE:
         sample = np.empty((b.size + SAMPLE_STEP - 1) // SAMPLE_STEP, dtype=b.dtype)
         for i in range(sample.size):
