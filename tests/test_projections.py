@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 
 from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity, sparse_opt
 from partwise.projections.columns import FAST, project_column
-from partwise.projections.fast import write_solution
+from partwise.projections.fast import sums_above, write_solution
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 CASES = 20_000 if JIT else 200  # short vectors on which every method is compared with enumeration
@@ -236,9 +236,10 @@ def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
     b = far_apart(m)
     k = k_of(0.8, m)
     sample = b[::32].copy()  # where "fast" takes its first guess from when m is large
-    guess = write_solution(sample, k * math.sqrt(sample.size / m), np.empty(sample.size), math.nan)
+    guess = write_solution(sample, k * math.sqrt(sample.size / m), np.empty(sample.size), math.nan, 0, 0.0, 0.0)
     for first in (math.nan, guess):
-        assert math.isnan(write_solution(b, k, np.empty(m), first))
+        sums = (0, 0.0, 0.0) if math.isnan(first) else sums_above(b, first)
+        assert math.isnan(write_solution(b, k, np.empty(m), first, *sums))
     assert_alike(sparse_opt(b, k), sparse_opt(b, k, method="sorted"), 1e-10)
 
 
@@ -258,7 +259,7 @@ def test_guess_does_not_matter(kind):
     b = np.ascontiguousarray(ORDINARY[kind](seeded(kind), 300), dtype=float)
     k = k_of(0.5, b.size)
     out, cold = np.empty(b.size), sparse_opt(b, k, method="sorted")
-    good = write_solution(b, k, out, math.nan)
+    good = write_solution(b, k, out, math.nan, 0, 0.0, 0.0)
     close = (good, np.nextafter(good, np.inf), np.nextafter(good, -np.inf), good + 1e-3 * np.ptp(b))
     wrong = (b.min(), b.max(), b.mean(), np.median(b), b.min() - np.ptp(b), b.max() + np.ptp(b), *np.sort(b)[-40:])
     absurd = (0.0, 1e300, -1e300, 1e-300, math.inf, -math.inf, math.nan)

@@ -73,30 +73,38 @@ def threshold_norm(d: int, s1: float, s2: float, k: float) -> float:
 @kernel
 def sparse_opt_fast(b: Any, k: float, near: Any, out: Any, guess: float) -> None:
     """Write to ``out`` the y of S_k that maximises bᵀy; ``guess`` is a first threshold, or nan for none."""
-    if k * k >= b.size * (1 - 4e-16):
-        out[:] = 1 / math.sqrt(b.size)
-        return
-    if k == 1:  # a single nonzero, and no rounding beside it
-        sparse_opt_select(b, k, near, out)
-        return
     if math.isnan(guess) and b.size >= SAMPLE_ABOVE:
         sample = np.empty((b.size + SAMPLE_STEP - 1) // SAMPLE_STEP, dtype=b.dtype)
         for i in range(sample.size):
             sample[i] = b[i * SAMPLE_STEP]
         shrink = math.sqrt(sample.size / b.size)
         if k * shrink > 2:
-            guess = write_solution(sample, k * shrink, out, guess)
-    if math.isnan(write_solution(b, k, out, guess)):
-        sparse_opt_select(b, k, near, out)
+            guess = write_solution(sample, k * shrink, out, guess, 0, 0.0, 0.0)
+    d, s1, s2 = (0, 0.0, 0.0) if math.isnan(guess) else sums_above(b, guess)
+    sparse_opt_from(b, k, near, out, guess, d, s1, s2)
 
 
 @kernel
-def write_solution(b: Any, k: float, out: Any, guess: float) -> float:
-    """Write the solution and return its threshold, or nan where too many passes or rounding hide it."""
-    a = guess
-    d, s1, s2 = 0, 0.0, 0.0
-    if not math.isnan(guess):
-        d, s1, s2 = sums_above(b, a)
+def sparse_opt_from(b: Any, k: float, near: Any, out: Any, guess: float, d: int, s1: float, s2: float) -> float:
+    """The same, given the sums above the guess (d = 0: none); the threshold, or nan where there is none."""
+    if k * k >= b.size * (1 - 4e-16):
+        out[:] = 1 / math.sqrt(b.size)
+        return math.nan
+    if k == 1:  # a single nonzero, and no rounding beside it
+        sparse_opt_select(b, k, near, out)
+        return math.nan
+    threshold = write_solution(b, k, out, guess, d, s1, s2)
+    if math.isnan(threshold):
+        sparse_opt_select(b, k, near, out)
+    return threshold
+
+
+@kernel
+def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: float) -> float:
+    """Write the solution and return its threshold, or nan where too many passes or rounding hide it.
+
+    The passes start from the sums above ``a``, or where d ≤ k² with everything active.
+    """
     if d <= k * k:
         a, d = np.float64(b[0]), b.size  # float() of a float32 stays one in compiled code
         s1, s2 = sums_about(b, a)

@@ -21,12 +21,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ..compiled import kernel, reduction
-from ..projections.columns import project_column
+from ..projections.columns import FAST, project_column
+from ..projections.fast import sparse_opt_from
 from ..statistics import Array, Stats
 from .protocol import Columns, State
 
-BLOCK = 8  # columns whose b share one matrix product
-CHUNK = 1024  # rows of a block that stay in cache while two columns read them
+BLOCK = 8  # columns that share one matrix product
+PIECE = 2048  # rows of a block that stay in cache while two columns read them
 TILE = 512  # rows that stay in cache over all sweeps
 
 
@@ -56,13 +57,14 @@ class Sequential:
             np.random.default_rng([self.seed, calls]).permuted(orders, axis=1, out=orders)
         gram = np.ascontiguousarray(stats.gram, dtype=factor.dtype)
         table = sets.encoded(len(factor))
+        thresholds = state.get("thresholds", np.full(factor.shape[1], np.nan)).copy()
         if sets.nonnegative:
             sweep_tiles(factor.T, stats.cross.T, gram, orders)
         elif table is not None:
-            sweep_blocks(factor, stats.cross, gram, orders, table)
+            sweep_blocks(factor, stats.cross, gram, orders, table, thresholds)
         else:
             sweep_columns(factor, stats.cross, gram, orders, sets)
-        return factor, {"calls": calls + 1}
+        return factor, {"calls": calls + 1, "thresholds": thresholds}
 
 
 def sweep_columns(factor: Array, cross: Array, gram: Array, orders: Array, sets: Columns) -> None:
@@ -74,76 +76,97 @@ def sweep_columns(factor: Array, cross: Array, gram: Array, orders: Array, sets:
             factor[:, j] = sets[j](b / g, near=factor[:, j])
 
 
-def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table: Array) -> None:
-    """The same pass with one matrix product for every BLOCK columns, and compiled projections."""
-    share = np.empty((min(BLOCK, factor.shape[1]), len(factor)), dtype=factor.dtype)
-    for order in orders:
-        for first in range(0, len(order), BLOCK):
-            block = order[first : first + BLOCK]
-            others = gram[block]
-            others[:, block] = 0
-            np.matmul(others, factor.T, out=share[: len(block)])
-            sweep_block(factor.T, cross.T, gram, block, table, share)
+def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table: Array, thresholds: Array) -> None:
+    """The same pass for compiled sets: one matrix product serves BLOCK columns, one reading of the block two of them.
 
-
-@kernel
-def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, share: Any) -> None:
-    """Solve the columns of one block, two for each reading of the others.
-
-    ``share`` holds Σ F_l G_lj over the columns l outside of the block, and then the b of each column.
+    ``thresholds`` holds what the last pass found for each column, in units of b/g.
     """
+    share = np.empty((min(BLOCK, len(gram)), len(factor)), dtype=factor.dtype)
+    for order in orders:
+        for start in range(0, len(order), BLOCK):
+            block = order[start : start + BLOCK]
+            outside = gram[block]
+            outside[:, block] = 0
+            np.matmul(outside, factor.T, out=share[: len(block)])
+            sweep_block(factor.T, cross.T, gram, block, table, thresholds, share)
+
+
+@kernel
+def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thresholds: Any, share: Any) -> None:
+    """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l outside of it."""
     for c in range(0, block.size, 2):
-        pair = block[c : c + 2]
-        d, s1, s2 = subtract_block(columns, cross, gram, block, pair, share[c : c + 2])
-        solve_column(columns[pair[0]], table[pair[0]], gram[pair[0], pair[0]], share[c], d, s1, s2)
-        if pair.size == 2:
-            i, j = pair
-            subtract(share[c + 1], gram[i, j], columns[i])
-            d, s1, s2 = scale(share[c + 1], gram[j, j], columns[j])
-            solve_column(columns[j], table[j], gram[j, j], share[c + 1], d, s1, s2)
+        d, s1, s2 = subtract_block(columns, cross, gram, block, c, share, thresholds)
+        solve_column(columns, gram, table, thresholds, block[c], share[c], d, s1, s2)
+        if c + 1 < block.size:
+            d, s1, s2 = subtract_first(columns, gram, block[c], block[c + 1], share[c + 1], thresholds)
+            solve_column(columns, gram, table, thresholds, block[c + 1], share[c + 1], d, s1, s2)
 
 
 @kernel
-def solve_column(column: Any, encoded: Any, g: float, b: Any, d: int, s1: float, s2: float) -> None:
-    """Project b/g, starting from the threshold of the column's present support (d entries, their sums s1 and s2)."""
-    code, low, high = int(encoded[0]), encoded[1], encoded[2]
-    guess = math.nan
-    if low == high and d > low * low and d * s2 > s1 * s1:
-        guess = (s1 - low * math.sqrt((d * s2 - s1 * s1) / (d - low * low))) / d
-    if g > 0:
-        project_column(code, low, high, b, column, column, guess)
+def subtract_block(
+    columns: Any, cross: Any, gram: Any, block: Any, c: int, share: Any, thresholds: Any
+) -> tuple[int, float, float]:
+    """C_j − share − Σ F_l G_lj over the block, for its columns c and c + 1.
 
-
-@kernel
-def subtract_block(columns: Any, cross: Any, gram: Any, block: Any, pair: Any, share: Any) -> tuple[int, float, float]:
-    """C_j − share − Σ F_l G_lj for both columns of a pair; for the first one scaled, and summed as `scale` does.
-
-    The second one still lacks the first, which is about to change.
+    Of the first b/g, and its sums above its threshold. The second still lacks the first, which is about to change.
     """
     d, s1, s2 = 0, 0.0, 0.0
-    first = pair[0]
-    for start in range(0, share.shape[1], CHUNK):
-        part = slice(start, min(start + CHUNK, share.shape[1]))
-        for c in range(pair.size):
-            subtract_from(share[c, part], cross[pair[c], part])
-            for l in block:
-                if l != first and l != pair[c]:
-                    subtract(share[c, part], gram[l, pair[c]], columns[l, part])
-        sums = scale(share[0, part], gram[first, first], columns[first, part])
+    first = block[c]
+    others = np.array([l for l in block if l != first])
+    for start in range(0, share.shape[1], PIECE):
+        part = slice(start, min(start + PIECE, share.shape[1]))
+        for p in range(c, min(c + 2, block.size)):
+            j = block[p]
+            b = share[p, part]
+            subtract_from(b, cross[j, part])
+            own = gram[j, j] if j != first else 0.0  # the second's own column is among the others: put it back
+            subtract(b, -own, columns[j, part])
+            for q in range(0, others.size - 3, 4):
+                subtract_four(b, gram[j], others[q : q + 4], columns, part)
+            for q in range(others.size - others.size % 4, others.size):
+                subtract(b, gram[j, others[q]], columns[others[q], part])
+        sums = scale(share[c, part], gram[first, first], thresholds[first])
         d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
     return d, s1, s2
 
 
+@kernel
+def subtract_first(
+    columns: Any, gram: Any, first: int, second: int, b: Any, thresholds: Any
+) -> tuple[int, float, float]:
+    """What `subtract_inside` left to do for the second column of a pair."""
+    d, s1, s2 = 0, 0.0, 0.0
+    for start in range(0, b.size, PIECE):
+        part = slice(start, min(start + PIECE, b.size))
+        subtract(b[part], gram[second, first], columns[first, part])
+        sums = scale(b[part], gram[second, second], thresholds[second])
+        d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
+    return d, s1, s2
+
+
+@kernel
+def solve_column(
+    columns: Any, gram: Any, table: Any, thresholds: Any, j: int, b: Any, d: int, s1: float, s2: float
+) -> None:
+    """Project b/g, given its sums above the column's last threshold."""
+    if gram[j, j] > 0:
+        code, low, high = int(table[j, 0]), table[j, 1], table[j, 2]
+        if code == FAST and low == high:
+            thresholds[j] = sparse_opt_from(b, low, columns[j], columns[j], thresholds[j], d, s1, s2)
+        else:
+            project_column(code, low, high, b, columns[j], columns[j], math.nan)
+
+
 @reduction
-def scale(b: Any, g: float, column: Any) -> tuple[int, float, float]:
-    """b ← b/g; the number of entries, the sum and the square sum of b where ``column`` is positive."""
+def scale(b: Any, g: float, threshold: float) -> tuple[int, float, float]:
+    """b ← b/g, and its sums above ``threshold``: how many, Σ(b − threshold)₊, Σ(b − threshold)₊² (nan: none)."""
     d, s1, s2 = 0, 0.0, 0.0
     inverse = 1 / g if g > 0 else 0.0
+    a = np.inf if np.isnan(threshold) else threshold
     for i in range(b.size):
         b[i] *= inverse
-        on = column[i] > 0
-        t = b[i] * on
-        d += on
+        t = max(b[i] - a, 0.0)
+        d += t > 0
         s1 += t
         s2 += t * t
     return d, s1, s2
@@ -154,6 +177,7 @@ def sweep_tiles(columns: Any, cross: Any, gram: Any, orders: Any) -> None:
     """All sweeps of HALS over one tile of rows after the other: rows do not depend on each other."""
     r, rows = columns.shape
     buffer = np.empty(TILE, dtype=columns.dtype)
+    every = np.arange(r)
     for start in range(0, rows, TILE):
         tile = slice(start, min(start + TILE, rows))
         b = buffer[: tile.stop - start]
@@ -161,8 +185,8 @@ def sweep_tiles(columns: Any, cross: Any, gram: Any, orders: Any) -> None:
             for j in order:
                 if gram[j, j] > 0:
                     b[:] = cross[j, tile]
-                    for l in range(0, r - 3, 4):
-                        subtract_four(b, gram[j, l : l + 4], columns[l : l + 4], tile)
+                    for p in range(0, r - 3, 4):
+                        subtract_four(b, gram[j], every[p : p + 4], columns, tile)
                     for l in range(r - r % 4, r):
                         subtract(b, gram[j, l], columns[l, tile])
                     add_clipped(columns[j, tile], b, 1 / gram[j, j])
@@ -183,10 +207,11 @@ def subtract_from(b: Any, x: Any) -> None:
 
 
 @reduction
-def subtract_four(b: Any, g: Any, x: Any, tile: Any) -> None:
-    """b ← b − Σ gᵢ·xᵢ over four rows of x: one reading and writing of b instead of four."""
-    x0, x1, x2, x3 = x[0, tile], x[1, tile], x[2, tile], x[3, tile]
-    g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
+def subtract_four(b: Any, g: Any, which: Any, columns: Any, part: Any) -> None:
+    """b ← b − Σ g_l·x_l over four columns: one reading and writing of b instead of four."""
+    l0, l1, l2, l3 = which[0], which[1], which[2], which[3]
+    x0, x1, x2, x3 = columns[l0, part], columns[l1, part], columns[l2, part], columns[l3, part]
+    g0, g1, g2, g3 = g[l0], g[l1], g[l2], g[l3]
     for i in range(b.size):
         b[i] -= (g0 * x0[i] + g1 * x1[i]) + (g2 * x2[i] + g3 * x3[i])
 
