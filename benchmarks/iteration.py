@@ -49,12 +49,12 @@ def iterate(fit: Fit) -> None:
 
 
 def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> Fit:
-    """A fit in its tenth iteration, with one sweep of each factor or with the default number."""
+    """A fit in its seventh iteration, with one sweep of each factor or with the default number."""
     sets = [as_columns(None, r), as_columns(sparsity, r)]
     sweeps = [cheap_sweeps(data.shape[1 - mode], r) if default else 1 for mode in (0, 1)]
     blocks = [Block(Sequential(n), s) for n, s in zip(sweeps, sets, strict=True)]
     fit = Fit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, 0)
-    for _ in range(10):
+    for _ in range(6):
         iterate(fit)
     return fit
 
@@ -74,7 +74,7 @@ def compare(name: str, shape: tuple[int, int, int], dtype: str, threads: int) ->
     """Print a line for each sparsity."""
     features, samples, r = shape
     data = as_data(made_up(features, samples, r, dtype))
-    rounds = 9 if features * samples > 1e8 else 41
+    rounds = 7 if features * samples > 1e8 else 41
     for sparsity in (0.2, 0.5, 0.8):
         fits = [running_fit(data, r, sparsity, default) for default in (False, True)]
         times = [
@@ -94,7 +94,7 @@ def compare(name: str, shape: tuple[int, int, int], dtype: str, threads: int) ->
 def memory(shape: tuple[int, int, int], dtype: str) -> None:
     """Print the peak of a whole fit beyond X and the imports, in units of all its factors. A process of its own."""
     features, samples, r = shape
-    ssnmf(np.ones((4, 3), dtype=dtype), 2, sparsity=0.5, max_iter=1)  # compiles
+    ssnmf(made_up(60, 50, 3, dtype), 3, sparsity=0.1, max_iter=3)  # compiles
     X = made_up(features, samples, r, dtype)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = resident("VmRSS")

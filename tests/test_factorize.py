@@ -129,7 +129,7 @@ def test_a_callback_that_says_nothing_goes_on(X, answer):
 
 def test_an_exact_fit_stops(rng):
     x = np.outer(rng.random(9), rng.random(8))
-    result = pw.ssnmf(x, 1, tol=0, max_iter=1000, random_state=0)
+    result = pw.ssnmf(x, 1, tol=1e-300, max_iter=1000, random_state=0)
     assert result.converged
     assert "exact" in result.stop_reason
     assert result.n_iter < 1000

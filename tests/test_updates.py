@@ -208,7 +208,8 @@ def test_multiplicative_is_lee_and_seungs_formula(problem, rng):
     stats = stats_of(problem.X, [None, W], 0)
     wanted = H.copy()
     for _ in range(3):
-        wanted = wanted * (problem.X @ W) / (wanted @ (W.T @ W) + epsilon)
+        model = wanted @ (W.T @ W)
+        wanted = wanted * (problem.X @ W) / (model + epsilon * model.max())
     result, _ = Multiplicative(3, epsilon)(H, stats, Columns.same(Nonnegative(), problem.r), {})
     np.testing.assert_allclose(result, wanted, rtol=1e-12)
     assert np.all(result[problem.X.sum(axis=1) == 0] == 0)

@@ -102,13 +102,15 @@ def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -
 
 
 def _as_set(value: Any, method: Method, name: str) -> Projection:
-    if isinstance(value, Projection):
+    if isinstance(value, Projection) and not isinstance(value, type):
         return value
     if value is None:
         return HoyerBetween(None, None, method)
     if isinstance(value, tuple | list | np.ndarray) and np.ndim(value):
         if len(value) != 2:
-            raise ValueError(f"{name}={value!r}: an interval is a pair (lo, hi)")
+            raise ValueError(
+                f"{name}={value!r}: an interval is a pair (lo, hi); one entry for each part goes in a list"
+            )
         lo, hi = value
         lo, hi = (None if end is None else as_sparsity(end, name) for end in (lo, hi))
         if lo is not None and hi is not None and lo > hi:
@@ -130,7 +132,7 @@ def warn_of_capacity(sets: Columns, data: Data) -> None:
             even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
             warn_user(
                 f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and "
-                f"X has {used} features: they cannot cover X evenly, so expect a large error. Ask for more parts, or "
-                f"for a sparsity of at most {max(even, 0):.2f}",
+                f"X has {used} features that are not zero (of {m}): the parts cannot cover X evenly, so expect a large "
+                f"error. Ask for more parts, or for a sparsity of at most {max(even, 0):.2f}",
                 CapacityWarning,
             )

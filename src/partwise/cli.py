@@ -81,6 +81,8 @@ def demo(options: argparse.Namespace) -> int:
         table.add_row(f"{sparsity:g}", achieved, error, str(result.n_iter), seconds)
         title = f"sparsity {sparsity:g}, relative error {result.relative_error:.3f}"
         gallery(result.components, shape, title=title, figure=panel)
+        if "interrupted" in result.stop_reason:
+            raise KeyboardInterrupt
     Console().print(table)
     figure.savefig(picture)
     print(f"The parts are drawn in {picture}")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from .compiled import reduction
+from .compiled import kernel, reduction
 from .statistics import Array, Stats
 
 CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
@@ -112,8 +112,10 @@ class DenseData(_Matrix):
     """A dense array, in C or Fortran order; other strides are copied once."""
 
     def __init__(self, X: Any) -> None:
+        if np.ma.isMaskedArray(X):
+            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
         array = np.asarray(X)
-        if array.dtype.kind == "c" or array.dtype.kind not in "buifO":
+        if array.dtype.kind not in "buifO":
             raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
         array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
         if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -190,13 +192,14 @@ class SparseData(_Matrix):
         out[...] = (self.matrix.T if mode else self.matrix) @ np.ascontiguousarray(rest)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        """Σ over stored entries of (x − model)² − model², plus ‖model‖² from the Gram matrices."""
-        activations, parts = (np.ascontiguousarray(f, dtype=float) for f in factors)
         by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
-        outer, inner = (activations, parts) if self.matrix.format == "csr" else (parts, activations)
-        stored = stored_error(by_rows.data, by_rows.indices, by_rows.indptr, outer, inner)
-        model = np.vdot(activations.T @ activations, parts.T @ parts)
-        return float(max(stored + model, 0.0))
+        outer, inner = factors if self.matrix.format == "csr" else reversed(factors)
+        step = max(1, CHUNK_ENTRIES // by_rows.shape[1])
+        total = 0.0
+        for i in range(0, by_rows.shape[0], step):
+            residual = by_rows[i : i + step].toarray() - outer[i : i + step] @ inner.T
+            total += float(square_sums(residual).sum())
+        return total
 
     def vectors(self, mode: int, which: Array) -> Array:
         chosen = self.matrix[:, which] if mode else self.matrix[which].T
@@ -204,16 +207,17 @@ class SparseData(_Matrix):
 
     @cached_property
     def _sqnorms_of_samples(self) -> Array:
-        return self._sqnorms_along(1)
+        return self._sqnorms_along("csr")
 
     @cached_property
     def _sqnorms_of_features(self) -> Array:
-        return self._sqnorms_along(0)
+        return self._sqnorms_along("csc")
 
-    def _sqnorms_along(self, axis: int) -> Array:
-        squares = self.matrix.astype(float)
-        squares.data **= 2
-        return np.asarray(squares.sum(axis=axis)).ravel()
+    def _sqnorms_along(self, kind: str) -> Array:
+        X = self.matrix
+        if X.format == kind:
+            return stored_square_sums(X.data, X.indptr)
+        return scattered_square_sums(X.data, X.indices, self.shape[0 if kind == "csr" else 1])
 
 
 def check_values(least: float, largest: float, dtype: np.dtype[Any], find: Any) -> None:
@@ -253,13 +257,21 @@ def square_sums(rows: Any) -> Any:
 
 
 @reduction
-def stored_error(values: Any, indices: Any, starts: Any, outer: Any, inner: Any) -> float:
-    """Σ (x − model)² − model² over the stored entries of a compressed matrix."""
-    total = 0.0
-    for i in range(starts.size - 1):
+def stored_square_sums(values: Any, starts: Any) -> Any:
+    """The sum of squares of each compressed row or column."""
+    sums = np.zeros(starts.size - 1)
+    for i in range(sums.size):
+        total = 0.0
         for e in range(starts[i], starts[i + 1]):
-            model = 0.0
-            for a in range(outer.shape[1]):
-                model += outer[i, a] * inner[indices[e], a]
-            total += values[e] * (values[e] - 2 * model)
-    return total
+            total += np.float64(values[e]) * np.float64(values[e])
+        sums[i] = total
+    return sums
+
+
+@kernel
+def scattered_square_sums(values: Any, indices: Any, size: int) -> Any:
+    """The same across the compressed direction."""
+    sums = np.zeros(size)
+    for e in range(values.size):
+        sums[indices[e]] += np.float64(values[e]) * np.float64(values[e])
+    return sums

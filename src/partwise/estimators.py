@@ -39,7 +39,8 @@ class SparseNMF(  # type: ignore[misc]
 ):
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
-    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.
+    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for. (With
+    ``activation_sparsity``, the activations have unit norm instead; without any sparsity but with penalties, neither.)
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class SparseNMF(  # type: ignore[misc]
     ----------
     components_ : array of shape (n_components, n_features)
     sparsity_ : array of shape (n_components,)
-        The achieved sparsity of each part.
+        The achieved sparsity of each part (nan for a part that is zero, which happens only without ``sparsity``).
     explained_ : array of shape (n_components,)
         Each part's share of ‖X‖²; they add up to what the model explains, 1 − (relative error)².
     reconstruction_err_ : float
@@ -147,7 +148,7 @@ class SparseNMF(  # type: ignore[misc]
         data = as_data(X)
         best = min(self._fits(data, X), key=lambda result: float(result.losses[-1]))
         activations = self._store(best, data)
-        if best.exhausted and self.tol != 0:
+        if best.exhausted:
             fall = 1 - best.losses[-1] / best.losses[-2]
             warn_user(
                 f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "

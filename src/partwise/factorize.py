@@ -53,7 +53,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a callback is told after each iteration (0 is the start). Returning True stops the fit."""
+    """What a callback is told after each iteration (0 is the start). Returning True stops the fit.
+
+    ``factors`` are the fit's own arrays, which the next iteration overwrites: copy what you keep.
+    """
 
     n_iter: int
     max_iter: int
@@ -83,6 +86,8 @@ class Result:
         Why the fit stopped, in a sentence.
     relative_error : float
         ‖X − model‖ / ‖X‖.
+    exhausted : bool
+        Whether a tolerance was asked for, and max_iter iterations were too few to meet it.
     middle : array or None
         D, where the model is activations·D·components.
     """
@@ -94,13 +99,9 @@ class Result:
     converged: bool
     stop_reason: str
     relative_error: float
+    exhausted: bool = False
     middle: Array | None = None
     states: list[State] = field(default_factory=list, repr=False)
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the fit stopped for want of iterations alone."""
-        return self.stop_reason.startswith("max_iter=")
 
     @property
     def activations(self) -> Array:
@@ -194,8 +195,8 @@ def factorize(
                 reason = f"the callback said stop after iteration {n_iter}"
             elif interrupted:
                 stopped, reason = True, f"interrupted after iteration {n_iter}; the result so far is kept"
-            elif losses[-1] - fit.penalties() <= 4 * np.finfo(data.dtype).eps * data.sqnorm:
-                stopped, converged, reason = True, True, "the fit is exact to rounding"
+            elif tol > 0 and losses[-1] - fit.penalties() <= 4 * np.finfo(data.dtype).eps * data.sqnorm:
+                stopped, converged, reason = True, True, f"the fit is exact as far as {data.dtype} statistics can tell"
             elif tol > 0 and abs(losses[-2] - losses[-1]) <= tol * losses[-2]:
                 stopped, converged, reason = True, True, f"the loss fell by no more than tol={tol:g} of itself"
             elif kkt_tol > 0 and residuals.max() <= kkt_tol:
@@ -204,10 +205,13 @@ def factorize(
                 stopped, reason = True, f"max_time={max_time:g} seconds are over"
         if stopped and not n_iter:
             reason = "the callback said stop at the start"
-    if not penalised and blocks[0].sets.scale_free:
+    if not penalised and all(b.sets.scale_free for b in blocks):
         give_unit_norm(factors, fit.grams)
     error = exact_relative_error(data, factors, losses[-1] - fit.penalties())
-    return Result(factors, np.array(losses), np.array(times), n_iter, converged, reason, error, states=[*fit.states])
+    exhausted = tol > 0 and n_iter == max_iter and not stopped
+    return Result(
+        factors, np.array(losses), np.array(times), n_iter, converged, reason, error, exhausted, states=[*fit.states]
+    )
 
 
 def relative_error(sqnorm: float, loss: float) -> float:

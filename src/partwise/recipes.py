@@ -107,6 +107,8 @@ def ssnmf(
     ((16, 64), True)
     """
     started = perf_counter()
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} cannot be called")
     data = as_data(X)
     r = as_count(n_components, "n_components")
     sets = one_sided(activation_sparsity, sparsity, r, projection)

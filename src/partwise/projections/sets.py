@@ -43,6 +43,8 @@ class Projection(Protocol):
 
 def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
     """``b`` as a contiguous, finite, nonempty vector of float32 or float64."""
+    if np.ma.isMaskedArray(b):
+        raise ValueError(f"{name} is a masked array, whose mask would be lost: fill or remove what is masked")
     array = np.asarray(b)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} has shape {array.shape}: give one vector with at least one entry")

@@ -56,12 +56,13 @@ class Gradient:
                 return moved, (1 - enough) * linear + bend <= 0, linear + bend
 
             moved, good, gain = attempt(step)
-            while good:
-                further, good, better = attempt(step * self.factor)
-                good = good and better < gain
-                if good:
+            growing = good
+            while growing:
+                further, enough_still, better = attempt(step * self.factor)
+                growing = enough_still and better < gain
+                if growing:
                     moved, gain, step = further, better, step * self.factor
-            while not good and gain > 0 and step > least:
+            while not good and step > least:
                 step = max(step / self.factor, least)
                 moved, good, gain = attempt(step)
             factor = moved

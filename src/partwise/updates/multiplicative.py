@@ -31,7 +31,7 @@ class Multiplicative:
     repeats : int
         Updates for the same statistics.
     epsilon : float
-        Added to the denominator, as in the paper.
+        Added to the denominator, as in the paper; here in units of its largest entry, so that X may have any scale.
     """
 
     repeats: int = 1
@@ -43,7 +43,7 @@ class Multiplicative:
         for _ in range(self.repeats):
             model = (gram @ factor.T).T
             if sets.nonnegative:
-                model += factor.dtype.type(self.epsilon)
+                model += factor.dtype.type(max(self.epsilon * float(model.max()), np.finfo(factor.dtype).tiny))
                 np.divide(np.maximum(stats.cross, 0), model, out=model)
                 factor *= model
             else:

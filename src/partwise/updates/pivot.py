@@ -34,11 +34,14 @@ class Pivot:
     def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""
         require_nonnegative(sets, "Pivot")
-        cross = np.ascontiguousarray(stats.cross, dtype=float)
-        solution = np.ascontiguousarray(factor, dtype=float)
-        open_rows = solve_rows(solution, cross, stats.gram, grouped(solution > 0))
-        solve_one_by_one(solution, cross, stats.gram, open_rows)
-        factor[...] = solution
+        norms = np.sqrt(stats.gram.diagonal())
+        unit = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)  # parts of all sizes count alike
+        gram = stats.gram * unit * unit[:, None]
+        cross = np.ascontiguousarray(stats.cross * unit)
+        solution = np.ascontiguousarray(factor * norms)
+        open_rows = solve_rows(solution, cross, gram, grouped(solution > 0))
+        solve_one_by_one(solution, cross, gram, open_rows)
+        factor[...] = np.where(norms > 0, solution * unit, factor)
         return factor, state
 
 

@@ -112,19 +112,18 @@ def subtract_block(
     """
     d, s1, s2 = 0, 0.0, 0.0
     first = block[c]
-    others = np.array([l for l in block if l != first])
     for start in range(0, share.shape[1], PIECE):
         part = slice(start, min(start + PIECE, share.shape[1]))
         for p in range(c, min(c + 2, block.size)):
             j = block[p]
+            weights = gram[j].copy()
+            weights[first] = weights[j] = 0
             b = share[p, part]
             subtract_from(b, cross[j, part])
-            own = gram[j, j] if j != first else 0.0  # the second's own column is among the others: put it back
-            subtract(b, -own, columns[j, part])
-            for q in range(0, others.size - 3, 4):
-                subtract_four(b, gram[j], others[q : q + 4], columns, part)
-            for q in range(others.size - others.size % 4, others.size):
-                subtract(b, gram[j, others[q]], columns[others[q], part])
+            for q in range(0, block.size - 3, 4):
+                subtract_four(b, weights, block[q : q + 4], columns, part)
+            for q in range(block.size - block.size % 4, block.size):
+                subtract(b, weights[block[q]], columns[block[q], part])
         sums = scale(share[c, part], gram[first, first], thresholds[first])
         d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
     return d, s1, s2
@@ -134,7 +133,7 @@ def subtract_block(
 def subtract_first(
     columns: Any, gram: Any, first: int, second: int, b: Any, thresholds: Any
 ) -> tuple[int, float, float]:
-    """What `subtract_inside` left to do for the second column of a pair."""
+    """What `subtract_block` left to do for the second column of a pair."""
     d, s1, s2 = 0, 0.0, 0.0
     for start in range(0, b.size, PIECE):
         part = slice(start, min(start + PIECE, b.size))
