@@ -39,8 +39,8 @@ class SparseNMF(  # type: ignore[misc]
 ):
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
-    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for. (With
-    ``activation_sparsity``, the activations have unit norm instead; without any sparsity but with penalties, neither.)
+    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.
+    (With ``activation_sparsity`` the activations have unit norm instead; with penalties and no sparsity, neither.)
 
     Parameters
     ----------
