@@ -73,8 +73,8 @@ def ssnmf(
     component_sweeps, activation_sweeps : int
         Passes over each factor for every product with X; by default more, the cheaper they are beside that product.
     extrapolate : bool
-        Let the side without sparsity go on a little in the direction of its last change. Mostly faster (by 1.5 or so in
-        `benchmarks/extrapolation.py`), but the loss may rise now and then.
+        Let the side without sparsity go on a little in the direction of its last change. Mostly faster
+        (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
     init : {"samples", "random", "nndsvd", "gradual"} or (activations, components)
