@@ -92,7 +92,7 @@ class _Matrix:
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
 
-    @property
+    @cached_property
     def sqnorm(self) -> float:
         return float(self.sqnorms(0).sum())
 

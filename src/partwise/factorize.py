@@ -43,8 +43,8 @@ class Block:
 
     def penalty(self, factor: Array, own_gram: Array) -> float:
         """What the block adds to the loss."""
-        penalty = 0.5 * self.l2 * float(np.trace(own_gram))
-        return penalty + self.l1 * float(factor.sum(dtype=float)) if self.l1 else penalty
+        penalty = self.l1 * float(factor.sum(dtype=float)) if self.l1 else 0.0
+        return penalty + 0.5 * self.l2 * float(np.trace(own_gram)) if self.l2 else penalty
 
     def residual(self, factor: Array, stats: Stats) -> float:
         """How far the factor is from one that no change of a single column improves."""

@@ -27,7 +27,8 @@ from ..statistics import Array, Stats
 from .protocol import Columns, State
 
 BLOCK = 8  # columns that share one matrix product
-PIECE = 2048  # rows of a block that stay in cache while two columns read them
+GROUP = 2  # columns of a block that share one reading of those solved before
+PIECE = 1024  # rows that stay in cache for that
 TILE = 512  # rows that stay in cache over all sweeps
 
 
@@ -77,70 +78,70 @@ def sweep_columns(factor: Array, cross: Array, gram: Array, orders: Array, sets:
 
 
 def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table: Array, thresholds: Array) -> None:
-    """The same pass for compiled sets: one matrix product serves BLOCK columns, one reading of the block two of them.
+    """The same pass for compiled sets: one matrix product serves BLOCK columns, one reading of the solved ones GROUP.
 
     ``thresholds`` holds what the last pass found for each column, in units of b/g.
     """
     share = np.empty((min(BLOCK, len(gram)), len(factor)), dtype=factor.dtype)
     for order in orders:
+        weights = staying(gram, order)
         for start in range(0, len(order), BLOCK):
             block = order[start : start + BLOCK]
-            outside = gram[block]
-            outside[:, block] = 0
-            np.matmul(outside, factor.T, out=share[: len(block)])
+            np.matmul(weights[start : start + BLOCK], factor.T, out=share[: len(block)])
             sweep_block(factor.T, cross.T, gram, block, table, thresholds, share)
 
 
 @kernel
-def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thresholds: Any, share: Any) -> None:
-    """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l outside of it."""
-    for c in range(0, block.size, 2):
-        d, s1, s2 = subtract_block(columns, cross, gram, block, c, share, thresholds)
-        solve_column(columns, gram, table, thresholds, block[c], share[c], d, s1, s2)
-        if c + 1 < block.size:
-            d, s1, s2 = subtract_first(columns, gram, block[c], block[c + 1], share[c + 1], thresholds)
-            solve_column(columns, gram, table, thresholds, block[c + 1], share[c + 1], d, s1, s2)
+def staying(gram: Any, order: Any) -> Any:
+    """For each j of the order its row of G, without the columns of its block that change before or with it."""
+    weights = gram[order]
+    for p in range(order.size):
+        for q in range(p - p % BLOCK, p + 1):
+            weights[p, order[q]] = 0
+    return weights
 
 
 @kernel
-def subtract_block(
-    columns: Any, cross: Any, gram: Any, block: Any, c: int, share: Any, thresholds: Any
-) -> tuple[int, float, float]:
-    """C_j − share − Σ F_l G_lj over the block, for its columns c and c + 1.
+def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thresholds: Any, share: Any) -> None:
+    """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l that stay as they are till then."""
+    for c in range(0, block.size, GROUP):
+        group = slice(c, min(c + GROUP, block.size))
+        subtract_solved(columns, cross, gram, block[:c], block[group], share[group])
+        for p in range(c, group.stop):
+            j = block[p]
+            d, s1, s2 = subtract_rest(columns, gram, block[c:p], j, share[p], thresholds[j])
+            solve_column(columns, gram, table, thresholds, j, share[p], d, s1, s2)
 
-    Of the first b/g, and its sums above its threshold. The second still lacks the first, which is about to change.
-    """
-    d, s1, s2 = 0, 0.0, 0.0
-    first = block[c]
+
+@kernel
+def subtract_solved(columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any) -> None:
+    """share ← C_j − share − Σ F_l G_lj over the ``solved`` columns, for each j of a group."""
     for start in range(0, share.shape[1], PIECE):
         part = slice(start, min(start + PIECE, share.shape[1]))
-        for p in range(c, min(c + 2, block.size)):
-            j = block[p]
-            weights = gram[j].copy()
-            weights[first] = weights[j] = 0
-            b = share[p, part]
-            subtract_from(b, cross[j, part])
-            for q in range(0, block.size - 3, 4):
-                subtract_four(b, weights, block[q : q + 4], columns, part)
-            for q in range(block.size - block.size % 4, block.size):
-                subtract(b, weights[block[q]], columns[block[q], part])
-        sums = scale(share[c, part], gram[first, first], thresholds[first])
-        d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
-    return d, s1, s2
+        for p, j in enumerate(group):
+            subtract_from(share[p, part], cross[j, part])
+            subtract_columns(share[p, part], gram[j], solved, columns, part)
 
 
 @kernel
-def subtract_first(
-    columns: Any, gram: Any, first: int, second: int, b: Any, thresholds: Any
-) -> tuple[int, float, float]:
-    """What `subtract_block` left to do for the second column of a pair."""
+def subtract_rest(columns: Any, gram: Any, solved: Any, j: int, b: Any, threshold: float) -> tuple[int, float, float]:
+    """b ← (b − Σ F_l G_lj) / G_jj over the columns of its own group that were solved before, and its sums."""
     d, s1, s2 = 0, 0.0, 0.0
     for start in range(0, b.size, PIECE):
         part = slice(start, min(start + PIECE, b.size))
-        subtract(b[part], gram[second, first], columns[first, part])
-        sums = scale(b[part], gram[second, second], thresholds[second])
+        subtract_columns(b[part], gram[j], solved, columns, part)
+        sums = scale(b[part], gram[j, j], threshold)
         d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
     return d, s1, s2
+
+
+@kernel
+def subtract_columns(b: Any, g: Any, which: Any, columns: Any, part: Any) -> None:
+    """b ← b − Σ g_l·x_l, four columns for one reading and writing of b."""
+    for q in range(0, which.size - 3, 4):
+        subtract_four(b, g, which[q : q + 4], columns, part)
+    for q in range(which.size - which.size % 4, which.size):
+        subtract(b, g[which[q]], columns[which[q], part])
 
 
 @kernel
