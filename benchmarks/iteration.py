@@ -53,7 +53,7 @@ def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> Fit:
     sets = [as_columns(None, r), as_columns(sparsity, r)]
     sweeps = [cheap_sweeps(data.shape[1 - mode], r) if default else 1 for mode in (0, 1)]
     blocks = [Block(Sequential(n), s) for n, s in zip(sweeps, sets, strict=True)]
-    fit = Fit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, 0)
+    fit = Fit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, None)
     for _ in range(6):
         iterate(fit)
     return fit

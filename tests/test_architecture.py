@@ -16,7 +16,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"metrics", "data"},
     {"ask", "start"},
     {"threads"},
-    {"factorize"},
+    {"factorize", "middle"},
     {"recipes"},
     {"progress"},
     {"estimators", "plotting", "datasets"},

@@ -98,7 +98,7 @@ def test_faithful_is_the_papers_algorithm(X, r, sweeps, repeats, given, monkeypa
         begun.update(H=factors[0].T.copy(), W=factors[1].copy(), seed=blocks[1].update.seed)
         return factorize(data, factors, blocks, **options)
 
-    monkeypatch.setattr("partwise.recipes.factorize", spy)
+    monkeypatch.setattr("partwise.recipes.task.factorize", spy)
     init = (rng.random((n, r)), rng.random((r, m))) if given else None
     fit = {"component_sweeps": sweeps, "activation_sweeps": repeats, "max_iter": max_iter, "random_state": 3}
     result = pw.ssnmf(X, r, sparsity=s, faithful=True, init=init, **fit)

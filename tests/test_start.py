@@ -136,7 +136,7 @@ def test_dead_components_stay_dead_unless_revived(update, rng):
     runs = {}
     for alive in (False, True):
         copies = [f.copy("F") for f in factors]
-        runs[alive] = factorize(data, copies, blocks, before=(0,), tol=0, max_iter=30, revive_dead=alive)
+        runs[alive] = factorize(data, copies, blocks, before=(0,), tol=0, max_iter=30, revive=revive if alive else None)
         assert np.all(np.diff(runs[alive].losses) <= 1e-12 * data.sqnorm)
         assert_feasible(runs[alive].factors[1], sets[1])
     dead, living = (dead_components([gram(f) for f in runs[alive].factors]) for alive in (False, True))
@@ -152,7 +152,9 @@ def test_zeroed_activations_are_revived_in_a_multiplicative_fit(rng):
     factors[0][:, [0, 4]] = 0
     blocks = [Block(Multiplicative(), free(5)), Block(Multiplicative(), free(5))]
     ends = [
-        factorize(as_data(X), [f.copy("F") for f in factors], blocks, tol=0, max_iter=100, revive_dead=alive)
+        factorize(
+            as_data(X), [f.copy("F") for f in factors], blocks, tol=0, max_iter=100, revive=revive if alive else None
+        )
         for alive in (False, True)
     ]
     assert not ends[0].activations[:, [0, 4]].any()

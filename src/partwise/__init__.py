@@ -20,26 +20,39 @@ if TYPE_CHECKING:
     from .ask import CapacityWarning
     from .estimators import SparseNMF
     from .factorize import Iteration, Result
-    from .projections import AtMost, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
-    from .recipes import ssnmf
+    from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
+    from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
 
 _HOMES = {
     "AtMost": "projections",
     "CapacityWarning": "ask",
+    "FreeNorm": "projections",
+    "Grouped": "projections",
     "Hoyer": "projections",
     "HoyerBetween": "projections",
     "Iteration": "factorize",
     "Nonnegative": "projections",
     "Result": "factorize",
     "SparseNMF": "estimators",
+    "bisparse": "recipes",
+    "grouped": "recipes",
     "hoyer_sparsity": "projections",
+    "l0": "recipes",
+    "l0_path": "recipes",
+    "nmfsc": "recipes",
+    "nnsc": "recipes",
+    "nsnmf": "recipes",
+    "snmf": "recipes",
     "sparse_opt": "projections",
     "ssnmf": "recipes",
+    "tpc": "recipes",
 }
 
 __all__ = [
     "AtMost",
     "CapacityWarning",
+    "FreeNorm",
+    "Grouped",
     "Hoyer",
     "HoyerBetween",
     "Iteration",
@@ -47,9 +60,18 @@ __all__ = [
     "Result",
     "SparseNMF",
     "__version__",
+    "bisparse",
+    "grouped",
     "hoyer_sparsity",
+    "l0",
+    "l0_path",
+    "nmfsc",
+    "nnsc",
+    "nsnmf",
+    "snmf",
     "sparse_opt",
     "ssnmf",
+    "tpc",
 ]
 
 

@@ -42,6 +42,18 @@ def as_amount(value: Any, name: str) -> float:
     return float(value)
 
 
+def as_choice(value: Any, name: str, choices: Sequence[str]) -> Any:
+    """``value``, one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def as_side(value: Any) -> int:
+    """The mode of "activations" (0) or "components" (1)."""
+    return ("activations", "components").index(as_choice(value, "side", ("activations", "components")))
+
+
 def as_penalty(value: Any, name: str) -> tuple[float, float]:
     """A penalty (on activations, on components); one number is meant for the activations."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value, 0.0)
@@ -96,7 +108,7 @@ def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -
     if sparsity is not None and activation_sparsity is not None:
         raise ValueError(
             f"sparsity={sparsity!r} and activation_sparsity={activation_sparsity!r} are both given: with unit norms on "
-            "both sides activations·components has no scale left; constrain one side"
+            "both sides activations·components has no scale left; take bisparse, which puts a scale between them"
         )
     return [as_columns(activation_sparsity, r, method, "activation_sparsity"), as_columns(sparsity, r, method)]
 

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .ask import as_count, as_generator, as_penalty, warn_user
+from .ask import as_count, as_generator, warn_user
 from .data import Data, as_data
-from .factorize import Callback, Iteration, Result, exact_relative_error, interrupts, solve_activations
+from .factorize import Block, Callback, Iteration, Result, exact_relative_error, interrupts, solve_activations
 from .metrics import explained
 from .progress import progress_line
 from .projections import hoyer_sparsity
-from .recipes import RECIPES
+from .recipes import DEFAULTS, RECIPES
 from .statistics import Array, Stats, gram
 
 try:  # scikit-learn ≥ 1.9
@@ -51,12 +51,13 @@ class SparseNMF(  # type: ignore[misc]
         *list* has one entry for each part. A part of sparsity s touches at least (√m − s(√m − 1))² of m features.
         None: no constraint.
     activation_sparsity : like ``sparsity``
-        For each part's activations over the training samples. One side at a time. `transform` solves for each sample by
-        itself, and therefore without this constraint, which binds all training samples together.
+        For each part's activations over the training samples. `transform` solves for each sample by itself, and
+        therefore without this constraint, which binds all training samples together. With both sides sparse the recipe
+        is "bisparse", and ``scaling_`` stands between them.
     recipe : str, default="ssnmf"
-        The method: a function of `partwise.recipes`.
+        The method: a function of `partwise.recipes`. A parameter that it does not take is refused.
     recipe_params : dict, optional
-        Further parameters of the recipe, for example ``{"solver": "pivot"}``.
+        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
     init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
@@ -86,6 +87,8 @@ class SparseNMF(  # type: ignore[misc]
         ½‖X − model‖² plus penalties, at the start and after each iteration.
     stop_reason_ : str
         Why the fit stopped, in a sentence.
+    scaling_ : array of shape (n_components, n_components)
+        D, where the model is activations · D · components_ (only for recipes that have one).
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -102,6 +105,8 @@ class SparseNMF(  # type: ignore[misc]
     >>> activations.shape, float(abs(model.sparsity_ - 0.7).max()) < 1e-10
     ((1797, 16), True)
     """
+
+    _encoder: Block | None = None  # nonnegative least squares, as long as no fit has said otherwise
 
     def __init__(
         self,
@@ -159,7 +164,7 @@ class SparseNMF(  # type: ignore[misc]
 
     def _fits(self, data: Data, X: Any) -> list[Result]:
         """One result for each start."""
-        recipe = self._recipe()
+        recipe, asked = self._recipe()
         rng = as_generator(self.random_state)
         n_init = as_count(self.n_init, "n_init")
         hooks = _Hooks(self, X, n_init)
@@ -175,36 +180,51 @@ class SparseNMF(  # type: ignore[misc]
                         recipe(
                             data,
                             self.n_components,
-                            sparsity=self.sparsity,
-                            activation_sparsity=self.activation_sparsity,
-                            l1=self.l1,
-                            l2=self.l2,
+                            **asked,
                             init=self.init,
                             max_iter=self.max_iter,
                             tol=self.tol,
                             max_time=self.max_time,
                             random_state=rng,
                             callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
-                            **(self.recipe_params or {}),
                         )
                     )
         hooks.end()
         return results
 
-    def _recipe(self) -> Callable[..., Result]:
+    def _recipe(self) -> tuple[Callable[..., Result], dict[str, Any]]:
+        """The recipe, and what it is asked for."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise ValueError(f"recipe={self.recipe!r} is not one of {', '.join(map(repr, RECIPES))}")
-        recipe = RECIPES[self.recipe]
         if not isinstance(self.recipe_params, dict | None):
             raise ValueError(f"recipe_params={self.recipe_params!r}: give a dict of the recipe's parameters")
-        takes = set(inspect.signature(recipe).parameters) - set(self.get_params()) - {"X", "callback"}
-        unknown = set(self.recipe_params or {}) - takes
+        both = self.sparsity is not None and self.activation_sparsity is not None
+        recipe = RECIPES["bisparse" if both and self.recipe == "ssnmf" else self.recipe]
+        own = set(inspect.signature(recipe).parameters) - set(DEFAULTS) - {"X", "n_components"}
+        extra = self.recipe_params or {}
+        allowed = own - set(self.get_params()) | {"kkt_tol"}
+        unknown = set(extra) - allowed
         if unknown:
             raise ValueError(
-                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {self.recipe} takes only "
-                f"{', '.join(sorted(map(repr, takes)))} there"
+                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {recipe.__name__} takes only "
+                f"{', '.join(sorted(map(repr, allowed)))} there"
             )
-        return recipe
+        given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
+        given = {name: value for name, value in given.items() if value is not None}
+        given |= {name: getattr(self, name) for name in ("l1", "l2") if np.any(getattr(self, name))}
+        if set(given) - own:
+            raise ValueError(
+                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}, which takes "
+                f"{', '.join(sorted(own))}"
+            )
+        missing = [
+            name
+            for name, p in inspect.signature(recipe).parameters.items()
+            if p.kind is p.KEYWORD_ONLY and p.default is p.empty and name not in given | extra
+        ]
+        if missing:
+            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: give it, or put it into recipe_params")
+        return recipe, given | extra
 
     def _store(self, result: Result, data: Data) -> Array:
         self.components_ = np.ascontiguousarray(result.components)
@@ -213,22 +233,34 @@ class SparseNMF(  # type: ignore[misc]
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
         self.stop_reason_ = result.stop_reason
-        if self.activation_sparsity is None:
+        self._encoder = result.encoder
+        if result.middle is not None:
+            self.scaling_ = result.middle
+        elif hasattr(self, "scaling_"):
+            del self.scaling_
+        if result.encoder is not None:
             activations, stats = self._solve(data)
         else:
             activations = result.activations
-            stats = data.statistics(result.factors, [gram(f) for f in result.factors], 0)
+            factors = [activations, np.asfortranarray(self._parts(), dtype=data.dtype)]
+            stats = data.statistics(factors, [gram(f) for f in factors], 0)
         self.reconstruction_err_ = self._error(data, activations, stats) * float(np.sqrt(data.sqnorm))
         self.explained_ = explained(activations, stats)
         return np.ascontiguousarray(activations)
 
+    def _parts(self) -> Array:
+        """What activations are multiplied with (features × n_components)."""
+        parts = self.components_.T
+        if not hasattr(self, "scaling_"):
+            return parts
+        return parts @ self.scaling_.T.astype(parts.dtype)
+
     def _solve(self, data: Data) -> tuple[Array, Stats]:
         """The best activations for the parts, and their statistics."""
-        l1, l2 = as_penalty(self.l1, "l1")[0], as_penalty(self.l2, "l2")[0]
-        return solve_activations(data, self.components_.T, l1, l2)
+        return solve_activations(data, self._parts(), self._encoder)
 
     def _error(self, data: Data, activations: Array, stats: Stats) -> float:
-        return exact_relative_error(data, [activations, self.components_.T], stats.loss(activations))
+        return exact_relative_error(data, [activations, self._parts()], stats.loss(activations))
 
     def transform(self, X: Any) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
@@ -236,12 +268,12 @@ class SparseNMF(  # type: ignore[misc]
         return np.ascontiguousarray(self._solve(as_data(self._validated(X, reset=False)))[0])
 
     def inverse_transform(self, X: Any) -> Array:
-        """The samples that activations stand for: activations · components_."""
+        """The samples that activations stand for: activations · components_ (``scaling_`` between them, if any)."""
         check_is_fitted(self)
         X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
-        return np.asarray(X @ self.components_)
+        return np.asarray(X @ self._parts().T)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The share of ‖X‖² that the parts explain, at best 1."""

@@ -23,32 +23,46 @@ from .projections import Nonnegative, hoyer_sparsity
 from .start import Factors, dead_components, revive
 from .statistics import Array, Stats, gram
 from .threads import fitting_threads
-from .updates import Columns, Pivot, State, Update
+from .updates import Columns, Pivot, Sets, State, Update
+
+Reviver = Callable[[Any, Factors, Stats, int, Sequence[Sets], Array], list[int]]
 
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
 
 
 @dataclass(frozen=True)
 class Block:
-    """One factor's update, its sets, and its penalty l1·ΣF + ½·l2·‖F‖²."""
+    """One factor's update, its sets, and its penalty l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)².
+
+    ``normalised``: after each update its columns get norm 1, and the other factor the scale; not for the last in order.
+    """
 
     update: Update
-    sets: Columns
+    sets: Sets
     l1: float = 0.0
     l2: float = 0.0
+    rows: float = 0.0
+    normalised: bool = False
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a penalty."""
+        return bool(self.l1 or self.l2 or self.rows)
 
     def __call__(self, factor: Array, stats: Stats, state: State) -> tuple[Array, State]:
         """The improved factor, and the update's state."""
-        return self.update(factor, stats.penalised(self.l1, self.l2), self.sets, state)
+        return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)
 
     def penalty(self, factor: Array, own_gram: Array) -> float:
         """What the block adds to the loss."""
         penalty = self.l1 * float(factor.sum(dtype=float)) if self.l1 else 0.0
-        return penalty + 0.5 * self.l2 * float(np.trace(own_gram)) if self.l2 else penalty
+        if self.l2:
+            penalty += 0.5 * self.l2 * float(np.trace(own_gram))
+        return penalty + 0.5 * self.rows * float(own_gram.sum()) if self.rows else penalty
 
     def residual(self, factor: Array, stats: Stats) -> float:
         """How far the factor is from one that no change of a single column improves."""
-        return fixed_point_residual(factor, stats.penalised(self.l1, self.l2), self.sets)
+        return fixed_point_residual(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets)
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,9 @@ class Result:
     exhausted : bool
         Whether a tolerance was asked for, and max_iter iterations were too few to meet it.
     middle : array or None
-        D, where the model is activations·D·components.
+        D, where the model is activations·D·components; a vector is a diagonal.
+    encoder : Block or None
+        How the activations of new samples are found, where samples can be solved one by one.
     """
 
     factors: Factors
@@ -101,6 +117,7 @@ class Result:
     relative_error: float
     exhausted: bool = False
     middle: Array | None = None
+    encoder: Block | None = None
     states: list[State] = field(default_factory=list, repr=False)
 
     @property
@@ -143,7 +160,8 @@ def factorize(
     kkt_tol: float = 0.0,
     max_time: float | None = None,
     callback: Callback | None = None,
-    revive_dead: bool = True,
+    revive: Reviver | None = revive,
+    balance: bool = True,
     started: float | None = None,
 ) -> Result:
     """Improve ``factors`` (overwritten), one block after the other, until something says stop.
@@ -162,20 +180,22 @@ def factorize(
         Stop when no factor's fixed-point residual exceeds this; 0: never (and it is not computed).
     callback : callable
         Called with an `Iteration` at the start and after each iteration; True stops the fit.
-    revive_dead : bool
-        Whether components that add nothing start again where the fit is worst (never under a penalty).
+    revive : callable or None
+        What starts components again that add nothing (never under a penalty); by default where the fit is worst.
+    balance : bool
+        Give the parts unit norm at the end, if no set and no penalty minds.
     started : float
         When the clock of ``times`` began (`time.perf_counter`); by default now.
     """
     started = perf_counter() if started is None else started
-    penalised = any(b.l1 or b.l2 for b in blocks)  # a component that a penalty kills is better dead
-    fit = Fit(data, factors, blocks, REVIVALS * factors[0].shape[1] if revive_dead and not penalised else 0)
+    penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
+    fit = Fit(data, factors, blocks, None if penalised else revive)
     losses, times = [fit.first_loss((*before, *order)[0])], [perf_counter() - started]
     residuals = np.full(len(blocks), np.inf)
     n_iter, converged, reason = 0, False, f"max_iter={max_iter} iterations are done"
 
     def told_to_stop() -> bool:
-        error = relative_error(data.sqnorm, losses[-1] - fit.penalties())
+        error = relative_error(data.sqnorm, losses[-1] - fit.penalties()) if data.squared else np.nan
         here = Iteration(n_iter, max_iter, losses[-1], error, times[-1], factors)
         return callback is not None and bool(callback(here))
 
@@ -195,7 +215,9 @@ def factorize(
                 reason = f"the callback said stop after iteration {n_iter}"
             elif interrupted:
                 stopped, reason = True, f"interrupted after iteration {n_iter}; the result so far is kept"
-            elif tol > 0 and losses[-1] - fit.penalties() <= 4 * np.finfo(data.dtype).eps * data.sqnorm:
+            elif (
+                tol > 0 and data.squared and losses[-1] - fit.penalties() <= 4 * np.finfo(data.dtype).eps * data.sqnorm
+            ):
                 stopped, converged, reason = True, True, f"the fit is exact as far as {data.dtype} statistics can tell"
             elif tol > 0 and abs(losses[-2] - losses[-1]) <= tol * losses[-2]:
                 stopped, converged, reason = True, True, f"the loss fell by no more than tol={tol:g} of itself"
@@ -205,7 +227,7 @@ def factorize(
                 stopped, reason = True, f"max_time={max_time:g} seconds are over"
         if stopped and not n_iter:
             reason = "the callback said stop at the start"
-    if not penalised and all(b.sets.scale_free for b in blocks):
+    if balance and not penalised and all(b.sets.scale_free for b in blocks):
         give_unit_norm(factors, fit.grams)
     error = exact_relative_error(data, factors, losses[-1] - fit.penalties())
     exhausted = tol > 0 and n_iter == max_iter and not stopped
@@ -219,18 +241,18 @@ def relative_error(sqnorm: float, loss: float) -> float:
     return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
 
 
-def give_unit_norm(factors: Factors, grams: Sequence[Array]) -> None:
-    """Move the scale of every part to its activations."""
-    norms = np.sqrt(grams[1].diagonal())
+def give_unit_norm(factors: Factors, grams: Sequence[Array], mode: int = 1) -> None:
+    """Move the scale of every column of one factor to the other: of every part to its activations."""
+    norms = np.sqrt(grams[mode].diagonal())
     norms[norms == 0] = 1
-    factors[1] /= norms.astype(factors[1].dtype)
-    factors[0] *= norms.astype(factors[0].dtype)
+    factors[mode] /= norms.astype(factors[mode].dtype)
+    factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
 
 
 def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
     """The relative error from the loss, or from the residual itself where the statistics cancel."""
     error = relative_error(data.sqnorm, loss)
-    if error < np.finfo(data.dtype).eps ** 0.25:
+    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
         error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
     return error
 
@@ -238,11 +260,11 @@ def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
 class Fit:
     """The factors of a running fit with what is known about them: Gram matrices, states, last statistics."""
 
-    def __init__(self, data: Data, factors: Factors, blocks: Sequence[Block], revivals: int) -> None:
-        self.data, self.factors, self.blocks = data, factors, blocks
+    def __init__(self, data: Data, factors: Factors, blocks: Sequence[Block], revive: Reviver | None) -> None:
+        self.data, self.factors, self.blocks, self.revive = data, factors, blocks, revive
         self.grams = [gram(f) for f in factors]
         self.states: list[State] = [{} for _ in factors]
-        self.revivals = revivals
+        self.revivals = REVIVALS * factors[0].shape[1] if revive else 0
         self.last: Stats | None = None
         self.fresh: int | None = None  # the mode whose last statistics are still true
 
@@ -263,6 +285,9 @@ class Fit:
         self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
         self.grams[mode] = gram(self.factors[mode])
         self.last = stats
+        if block.normalised:
+            give_unit_norm(self.factors, self.grams, mode)
+            self.grams = [gram(f) for f in self.factors]
         return residual
 
     def revived(self, stats: Stats, mode: int) -> Stats:
@@ -271,7 +296,8 @@ class Fit:
         if not dead.size:
             return stats
         self.revivals -= len(dead)
-        if not revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
+        assert self.revive is not None
+        if not self.revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
             return stats
         self.grams = [gram(f) for f in self.factors]
         return self.data.statistics(self.factors, self.grams, mode)
@@ -282,7 +308,7 @@ class Fit:
     def loss(self, mode: int) -> float:
         """The loss, from the statistics that ``mode`` was last updated with."""
         assert self.last is not None
-        return self.last.loss(self.factors[mode], self.grams[mode]) + self.penalties()
+        return self.data.loss(self.last, self.factors, self.grams, mode) + self.penalties()
 
 
 _watching: list[list[int]] = []
@@ -319,11 +345,16 @@ def interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def solve_activations(data: Data, parts: Array, l1: float = 0.0, l2: float = 0.0) -> tuple[Array, Stats]:
-    """The nonnegative activations that fit X best to fixed ``parts`` (features × r), exactly, and their statistics."""
+def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
+    """Activations by nonnegative least squares, exactly."""
+    return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
+
+
+def solve_activations(data: Data, parts: Array, encoder: Block | None = None) -> tuple[Array, Stats]:
+    """The activations that fit X best to fixed ``parts`` (features × r), and their statistics."""
     parts = np.asfortranarray(parts, dtype=data.dtype)
     r = parts.shape[1]
     factors = [np.zeros((data.shape[0], r), dtype=data.dtype, order="F"), parts]
     stats = data.statistics(factors, [np.zeros((r, r)), gram(parts)], 0)
-    activations, _ = Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2)(factors[0], stats, {})
+    activations, _ = (encoder or nonnegative_encoder(r))(factors[0], stats, {})
     return activations, stats

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .statistics import Array, Stats, gram
-from .updates import Columns
+from .updates import Sets
 
 
-def fixed_point_residual(factor: Array, stats: Stats, sets: Columns) -> float:
+def fixed_point_residual(factor: Array, stats: Stats, sets: Sets) -> float:
     """How far each column is from the best one while the others stay, relative to its size; the largest of them.
 
     max over j of ‖F_j − P(b_j/g_j)‖ / max(‖F_j‖, ‖P(b_j/g_j)‖), with b and g as in the sequential pass. It is zero

@@ -9,18 +9,18 @@ import numpy as np
 
 from .data import Data
 from .statistics import Array, Stats, gram
-from .updates import Columns
+from .updates import Columns, Sets
 
 Generator = np.random.Generator
 Factors = list[Array]
 
 
-def random(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
     return [_random_factor(data, mode, r, sets[mode], rng) for mode in (0, 1)]
 
 
-def _random_factor(data: Data, mode: int, r: int, sets: Columns, rng: Generator) -> Array:
+def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) -> Array:
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
     vector = rng.random(len(factor))
     for j in range(r):
@@ -28,7 +28,7 @@ def _random_factor(data: Data, mode: int, r: int, sets: Columns, rng: Generator)
     return factor
 
 
-def samples(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """Parts from samples of X that lie far from each other, activations uniform.
 
     As in k-means++, each sample is drawn with a chance proportional to its squared distance from the span of those
@@ -53,7 +53,7 @@ def samples(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Fact
     return factors
 
 
-def nndsvd(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """From a truncated SVD: of each singular pair its stronger signed half, then projected; zeros filled with the mean.
 
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
@@ -77,20 +77,21 @@ def nndsvd(data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Facto
     return factors
 
 
-STARTS: dict[str, Callable[[Data, int, Sequence[Columns], Generator], Factors]] = {
+STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator], Factors]] = {
     "random": random,
     "samples": samples,
     "nndsvd": nndsvd,
 }
 
 
-def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Columns], rng: Generator) -> Factors:
+def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision."""
     if isinstance(init, str):
         if init not in STARTS:
             names = ", ".join(map(repr, (*STARTS, "gradual")))
             raise ValueError(f"init={init!r} is not one of {names}, or (activations, components)")
         factors = STARTS[init](data, r, sets, rng)
+        factors = [f if isinstance(s, Columns) else s.project(f) for f, s in zip(factors, sets, strict=True)]
     else:
         factors = [
             sets[mode].project(_given(name, array, (data.shape[mode], r)))
@@ -132,7 +133,7 @@ def dead_components(grams: Sequence[Array]) -> Array:
     return np.flatnonzero(dead)
 
 
-def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Columns], dead: Array) -> list[int]:
+def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
     """Start ``dead`` components again where the fit is worst; those that found something to fit.
 
     ``stats`` are those of ``factors[mode]``: they tell, for each of its rows, how badly it is fitted. Component j takes

@@ -49,14 +49,32 @@ class Stats:
         """The statistics of both sets of samples together (for the factor that they share)."""
         return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
-    def penalised(self, l1: float = 0.0, l2: float = 0.0) -> Stats:
-        """With l1·ΣF + ½·l2·‖F‖² added to the loss."""
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Stats:
+        """With l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)² added to the loss."""
         stats = self
         if l1:
             stats = replace(stats, cross=stats.cross - stats.cross.dtype.type(l1))
-        if l2:
-            stats = replace(stats, gram=stats.gram + l2 * np.eye(len(stats.gram)))
+        if l2 or rows:
+            stats = replace(stats, gram=stats.gram + l2 * np.eye(len(stats.gram)) + rows)
         return stats
+
+    def mixed(self, middle: Array) -> Stats:
+        """The statistics where rest·``middle`` takes the place of rest; a vector is meant as a diagonal."""
+        small = middle.astype(self.cross.dtype)
+        if middle.ndim == 1:
+            return replace(self, cross=self.cross * small, gram=self.gram * np.outer(middle, middle))
+        return replace(self, cross=(small.T @ self.cross.T).T, gram=middle.T @ self.gram @ middle)
+
+    def slope(self, factor: Array) -> Array:
+        """The gradient of the loss, F·gram − cross."""
+        slope = (self.gram.astype(factor.dtype) @ factor.T).T
+        slope -= self.cross
+        return slope
+
+    def change(self, slope: Array, step: Array) -> tuple[float, float]:
+        """By how much the loss changes from a point with that slope: its linear and its quadratic part."""
+        bent = (self.gram.astype(step.dtype) @ step.T).T
+        return inner(slope, step), 0.5 * inner(step, bent)
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
         """The loss at ``factor``; ``own_gram`` is its `gram`, if known.
@@ -65,6 +83,28 @@ class Stats:
         """
         own = gram(factor) if own_gram is None else own_gram
         return float(0.5 * self.sqnorm - inner(factor, self.cross) + 0.5 * np.vdot(own, self.gram))
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """What multiplicative updates for the Kullback–Leibler divergence know instead.
+
+    Attributes
+    ----------
+    numerator : array of shape (rows, r)
+        (X / model)·rest, at the present factors.
+    sums : array of shape (r,)
+        The column sums of rest.
+    """
+
+    numerator: Array
+    sums: Array
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Ratios:
+        """The same with a penalty: only l1 has a multiplicative update here."""
+        if l2 or rows:
+            raise ValueError("the divergence takes no squared penalty")
+        return replace(self, sums=self.sums + l1)
 
 
 def gram(factor: Array) -> Array:

@@ -1,5 +1,17 @@
-"""Sets, and the nearest point of each. Sees one vector at a time."""
+"""Sets, and the nearest point of each. Sees one vector at a time, or one matrix where its columns share a set."""
 
-from .sets import AtMost, Hoyer, HoyerBetween, Method, Nonnegative, Projection, hoyer_sparsity, sparse_opt
+from .grouped import Grouped
+from .sets import AtMost, FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection, hoyer_sparsity, sparse_opt
 
-__all__ = ["AtMost", "Hoyer", "HoyerBetween", "Method", "Nonnegative", "Projection", "hoyer_sparsity", "sparse_opt"]
+__all__ = [
+    "AtMost",
+    "FreeNorm",
+    "Grouped",
+    "Hoyer",
+    "HoyerBetween",
+    "Method",
+    "Nonnegative",
+    "Projection",
+    "hoyer_sparsity",
+    "sparse_opt",
+]

@@ -5,6 +5,7 @@
 `Hoyer`              y ≥ 0, ‖y‖₂ = 1, sparsity(y) = s
 `HoyerBetween`       y ≥ 0, ‖y‖₂ = 1, lo ≤ sparsity(y) ≤ hi
 `AtMost`             y ≥ 0, at most L entries nonzero
+`FreeNorm`           all multiples of the points of a unit-norm set
 ==================== ==========================================================
 
 Sparsity is Hoyer's (√m − ‖y‖₁/‖y‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero. At unit norm it fixes
@@ -193,6 +194,46 @@ class AtMost(_Compiled):
 
     def encoded(self, m: int) -> tuple[int, float, float]:
         return AT_MOST, 0.0, float(self.nonzeros)
+
+
+@dataclass(frozen=True)
+class FreeNorm:
+    """{t·y: t ≥ 0, y in ``unit``}: the sparsity of a unit-norm set at any norm.
+
+    Parameters
+    ----------
+    unit : Hoyer or HoyerBetween
+    keep : bool
+        Give the nearest direction the norm of b, as Hoyer's NMFSC does, instead of the norm that comes nearest.
+
+    Examples
+    --------
+    >>> FreeNorm(Hoyer(0.5))([3.0, 2.0, 1.0, 0.0]).round(3)
+    array([3.164, 1.854, 0.543, 0.   ])
+    """
+
+    unit: Any
+    keep: bool = False
+    unit_norm: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, Hoyer | HoyerBetween):
+            raise ValueError(f"unit={self.unit!r}: give a Hoyer or HoyerBetween set, whose points have unit norm")
+
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The nearest point to ``b``."""
+        vector = as_vector(b)
+        if near is not None:
+            near = as_vector(near, "near").astype(float)
+            size = float(np.linalg.norm(near))
+            near = near / size if size > 0 else None
+        y = self.unit(vector, near)
+        scale = float(np.linalg.norm(vector) if self.keep else max(np.dot(y, vector), 0.0))
+        return y * vector.dtype.type(scale)
+
+    def relaxed(self, share: float) -> FreeNorm:
+        """The set with that share of the sparsity."""
+        return replace(self, unit=self.unit.relaxed(share))
 
 
 def check_method(method: Any, name: str = "method") -> None:

@@ -1,11 +1,39 @@
 """Ways to improve one factor from its statistics. None of them sees X."""
 
+from .coding import Coding
+from .cone import Cone
+from .divergence import Divergence
 from .extrapolated import Extrapolated
 from .gradient import Gradient
 from .greedy import Greedy
+from .halving import Halving
 from .multiplicative import Multiplicative
+from .path import Path
 from .pivot import Pivot
-from .protocol import Columns, State, Update
+from .protocol import State, Update
+from .pruned import Pruned
 from .sequential import Sequential
+from .sets import Columns, Rows, Sets, Whole
+from .shared import Shared
 
-__all__ = ["Columns", "Extrapolated", "Gradient", "Greedy", "Multiplicative", "Pivot", "Sequential", "State", "Update"]
+__all__ = [
+    "Coding",
+    "Columns",
+    "Cone",
+    "Divergence",
+    "Extrapolated",
+    "Gradient",
+    "Greedy",
+    "Halving",
+    "Multiplicative",
+    "Path",
+    "Pivot",
+    "Pruned",
+    "Rows",
+    "Sequential",
+    "Sets",
+    "Shared",
+    "State",
+    "Update",
+    "Whole",
+]

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import Columns, State, Update, require_nonnegative
+from .protocol import State, Update, require_nonnegative
+from .sets import Sets
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Extrapolated:
     cap_growth: float = 1.01
     shrink: float = 1.5
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` by ``update``, and go on from there."""
         require_nonnegative(sets, "Extrapolated")
         beta, cap = state.get("beta", self.beta), state.get("cap", 1.0)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..statistics import Array, Stats, inner
-from .protocol import Columns, State
+from ..statistics import Array, Stats
+from .protocol import State
+from .sets import Sets
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,8 @@ class Gradient:
     factor: float = 10.0
     decrease: float = 0.01
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor``."""
-        gram = stats.gram.astype(factor.dtype)
         curvature = float(np.linalg.eigvalsh(stats.gram)[-1])
         if curvature <= 0:
             return factor, state
@@ -47,12 +47,11 @@ class Gradient:
         step = max(state.get("step", least), least)
         enough = self.decrease if sets.nonnegative else 0.0
         for _ in range(self.steps):
-            slope = (gram @ factor.T).T - stats.cross
+            slope = stats.slope(factor)
 
             def attempt(step: float, factor: Array = factor, slope: Array = slope) -> tuple[Array, bool, float]:
-                moved = self.move(factor, slope, step, sets)
-                change = moved - factor
-                linear, bend = inner(slope, change), 0.5 * inner(change, (gram @ change.T).T)
+                moved = sets.project(factor - factor.dtype.type(step) * slope, near=factor)
+                linear, bend = stats.change(slope, moved - factor)
                 return moved, (1 - enough) * linear + bend <= 0, linear + bend
 
             moved, good, gain = attempt(step)
@@ -67,13 +66,3 @@ class Gradient:
                 moved, good, gain = attempt(step)
             factor = moved
         return factor, {"step": step}
-
-    @staticmethod
-    def move(factor: Array, slope: Array, step: float, sets: Columns) -> Array:
-        """The nearest point of the sets to factor − step·slope."""
-        moved = factor - factor.dtype.type(step) * slope
-        if sets.nonnegative:
-            return np.maximum(moved, 0, out=moved)
-        for j, s in enumerate(sets):
-            moved[:, j] = s(moved[:, j], near=factor[:, j])
-        return moved

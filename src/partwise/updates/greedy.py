@@ -15,7 +15,8 @@ import numpy as np
 
 from ..compiled import kernel
 from ..statistics import Array, Stats
-from .protocol import Columns, State, require_nonnegative
+from .protocol import State, require_nonnegative
+from .sets import Sets
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Greedy:
 
     tol: float = 1e-3
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
         require_nonnegative(sets, "Greedy")
         descend_rows(factor.T, stats.cross.T, stats.gram, self.tol)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import Columns, State
+from .protocol import State
+from .sets import Sets
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,23 @@ class Multiplicative:
         Updates for the same statistics.
     epsilon : float
         Added to the denominator, as in the paper; here in units of its largest entry, so that X may have any scale.
+    l1 : float
+        What a penalty has subtracted from cross: it is moved to the denominator (Hoyer 2002; y ≥ 0 only).
     """
 
     repeats: int = 1
     epsilon: float = 1e-9
+    l1: float = 0.0
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
         gram = stats.gram.astype(factor.dtype)
         for _ in range(self.repeats):
             model = (gram @ factor.T).T
             if sets.nonnegative:
-                model += factor.dtype.type(max(self.epsilon * float(model.max()), np.finfo(factor.dtype).tiny))
-                np.divide(np.maximum(stats.cross, 0), model, out=model)
+                small = max(self.epsilon * float(model.max()), np.finfo(factor.dtype).tiny)
+                model += factor.dtype.type(small + self.l1)
+                np.divide(np.maximum(stats.cross + factor.dtype.type(self.l1), 0), model, out=model)
                 factor *= model
             else:
                 model -= stats.cross

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..compiled import kernel
 from ..statistics import Array, Stats
-from .protocol import Columns, State, require_nonnegative
+from .protocol import State, require_nonnegative
+from .sets import Sets
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Pivot:
     the row is solved by Lawson and Hanson's method instead, whose supports stay independent.
     """
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""
         require_nonnegative(sets, "Pivot")
         norms = np.sqrt(stats.gram.diagonal())
@@ -40,7 +41,7 @@ class Pivot:
         cross = np.ascontiguousarray(stats.cross * unit)
         solution = np.ascontiguousarray(factor * norms)
         open_rows = solve_rows(solution, cross, gram, grouped(solution > 0))
-        solve_one_by_one(solution, cross, gram, open_rows)
+        grow_support(solution, cross, gram, open_rows, len(gram))
         factor[...] = np.where(norms > 0, solution * unit, factor)
         return factor, state
 
@@ -113,6 +114,15 @@ def indices(chosen: Any) -> Any:
 
 
 @kernel
+def how_many(chosen: Any) -> int:
+    """How often ``chosen`` is true."""
+    n = 0
+    for i in range(chosen.size):
+        n += chosen[i]
+    return n
+
+
+@kernel
 def cholesky(gram: Any, passive: Any, factor: Any) -> int:
     """The Cholesky factor of gram[passive][:, passive] and its size, or −1 where it is singular."""
     members = indices(passive)
@@ -157,10 +167,11 @@ def solve_support(gram: Any, c: Any, passive: Any, factor: Any, x: Any, dual: An
 
 
 @kernel
-def solve_one_by_one(h: Any, cross: Any, gram: Any, rows: Any) -> None:
+def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int) -> None:
     """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time, and stays independent.
 
-    An entry whose column depends on those of the support has nothing to add: its dual is zero but for rounding.
+    An entry whose column depends on those of the support has nothing to add: its dual is zero but for rounding. It ends
+    at the solution, or where ``most`` entries are positive.
     """
     r = gram.shape[0]
     x, trial, dual = np.empty(r), np.empty(r), np.empty(r)
@@ -173,6 +184,8 @@ def solve_one_by_one(h: Any, cross: Any, gram: Any, rows: Any) -> None:
             x[a], passive[a], useless[a] = 0.0, False, gram[a, a] <= 0
             size = max(size, abs(cross[i, a]))
         for _ in range(10 * r):
+            if how_many(passive) >= most:
+                break
             best, where = -1e-13 * size, -1
             for a in range(r):
                 if not passive[a] and not useless[a]:

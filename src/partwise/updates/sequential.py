@@ -24,7 +24,8 @@ from ..compiled import kernel, reduction
 from ..projections.columns import FAST, project_column
 from ..projections.fast import sparse_opt_from
 from ..statistics import Array, Stats
-from .protocol import Columns, State
+from .protocol import State
+from .sets import Sets
 
 BLOCK = 8  # columns that share one matrix product
 GROUP = 2  # columns of a block that share one reading of those solved before
@@ -50,7 +51,7 @@ class Sequential:
     order: Literal["fixed", "random"] = "fixed"
     seed: int = 0
 
-    def __call__(self, factor: Array, stats: Stats, sets: Columns, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
         calls = state.get("calls", 0)
         orders = np.tile(np.arange(factor.shape[1]), (self.sweeps, 1))
@@ -68,7 +69,7 @@ class Sequential:
         return factor, {"calls": calls + 1, "thresholds": thresholds}
 
 
-def sweep_columns(factor: Array, cross: Array, gram: Array, orders: Array, sets: Columns) -> None:
+def sweep_columns(factor: Array, cross: Array, gram: Array, orders: Array, sets: Sets) -> None:
     """The pass as it is defined, for sets that only Python knows."""
     for j in orders.ravel():
         g = gram[j, j]

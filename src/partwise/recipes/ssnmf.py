@@ -1,18 +1,16 @@
-"""Famous methods as lists of blocks. No loop and no arithmetic of their own."""
+"""SSNMF: HALS for the activations, and a sequential pass over Hoyer sets for the parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from .ask import as_amount, as_count, as_generator, as_penalties, one_sided, warn_of_capacity
-from .data import Data, as_data
-from .factorize import Block, Callback, Result, factorize, interrupts
-from .projections import Method
-from .start import Factors, scale_to, starting_factors
-from .updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
+from ..ask import as_count, as_penalties, one_sided, warn_of_capacity
+from ..factorize import Block, Result
+from ..projections import Method
+from ..start import revive
+from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
+from .task import Options, Task, recipe
 
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
@@ -27,6 +25,7 @@ SOLVERS: dict[str, Callable[[int], Update]] = {
 SWEEPS = ("activation_sweeps", "component_sweeps")
 
 
+@recipe
 def ssnmf(
     X: Any,
     n_components: int,
@@ -41,13 +40,7 @@ def ssnmf(
     extrapolate: bool = False,
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
-    init: Any = None,
-    max_iter: int = 200,
-    tol: float | None = None,
-    kkt_tol: float = 0.0,
-    max_time: float | None = None,
-    random_state: Any = None,
-    callback: Callback | None = None,
+    **options: Unpack[Options],
 ) -> Result:
     """Sequential Sparse NMF: parts of exactly the sparsity that you name.
 
@@ -77,18 +70,8 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init : {"samples", "random", "nndsvd", "gradual"} or (activations, components)
-        Far-apart samples of X (the default), the paper's random start, a truncated SVD, or a few iterations at each of
-        several lower sparsities.
-    max_iter, max_time : int, float
-        Iterations and seconds at most.
-    tol : float
-        Stop when an iteration lowers the loss by no more than this share of it (1e-4; if faithful, 0: never).
-    kkt_tol : float
-        Stop when no column would move by more than this share of its norm; 0: not measured.
-    random_state : int, Generator, RandomState or None
-    callback : callable
-        Told of each `Iteration`; returning True stops the fit.
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback
+        See `partwise.recipes.task.Options`. If faithful, ``init`` is "random" and ``tol`` 0 by default.
 
     Returns
     -------
@@ -106,20 +89,16 @@ def ssnmf(
     >>> result.components.shape, bool(abs(result.sparsity - 0.7).max() < 1e-10)
     ((16, 64), True)
     """
-    started = perf_counter()
-    if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r} cannot be called")
-    data = as_data(X)
-    r = as_count(n_components, "n_components")
+    task = Task(X, n_components, options)
+    r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    warn_of_capacity(sets[1], data)
+    warn_of_capacity(sets[1], task.data)
     penalties = as_penalties(l1, l2, sets)
-    rng = as_generator(random_state)
-    seed = int(rng.integers(2**31))
+    seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
-        cheap = 1 if faithful else cheap_sweeps(data.shape[1 - mode], r)
+        cheap = 1 if faithful else cheap_sweeps(task.data.shape[1 - mode], r)
         if sets[mode].nonnegative:
             update = as_solver(solver or ("multiplicative" if faithful else "hals"), asked, cheap, SWEEPS[mode])
             update = Extrapolated(update) if extrapolate and mode != first else update
@@ -127,39 +106,15 @@ def ssnmf(
             sweeps = cheap if asked is None else as_count(asked, SWEEPS[mode])
             update = Sequential(sweeps, "random" if faithful else "fixed", seed)
         blocks.append(Block(update, sets[mode], *penalties[mode]))
-    init = ("random" if faithful else "samples") if init is None else init
-    order = (first, 1 - first)
-    with interrupts():
-        if isinstance(init, str) and init == "gradual":
-            factors = gradual_factors(data, r, blocks, order, rng)
-        else:
-            factors = starting_factors(init, data, r, sets, rng)
-        if not faithful and isinstance(init, str):
-            scale_to(data, factors, order[1])
-        return factorize(
-            data,
-            factors,
-            blocks,
-            order=order,
-            before=() if faithful else order[1:],
-            max_iter=as_count(max_iter, "max_iter"),
-            tol=(0.0 if faithful else 1e-4) if tol is None else as_amount(tol, "tol"),
-            kkt_tol=as_amount(kkt_tol, "kkt_tol"),
-            max_time=None if max_time is None else as_amount(max_time, "max_time"),
-            callback=callback,
-            revive_dead=not faithful,
-            started=started,
-        )
-
-
-def gradual_factors(data: Data, r: int, blocks: Sequence[Block], order: Sequence[int], rng: Any) -> Factors:
-    """A start by a few iterations at each of several lower sparsities."""
-    factors = starting_factors("samples", data, r, [b.sets.relaxed(0.2) for b in blocks], rng)
-    for share in (0.2, 0.4, 0.6, 0.8):
-        relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-        factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
-        factors = factorize(data, factors, relaxed, order=order, before=order[1:], max_iter=10, tol=0).factors
-    return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+    return task.run(
+        blocks,
+        order=(first, 1 - first),
+        before=() if faithful else (1 - first,),
+        init="random" if faithful else "samples",
+        scaled=None if faithful else 1 - first,
+        tol=0.0 if faithful else 1e-4,
+        revive=None if faithful else revive,
+    )
 
 
 def cheap_sweeps(other: int, r: int) -> int:
@@ -174,6 +129,3 @@ def as_solver(name: Any, asked: Any, cheap: int, parameter: str) -> Update:
     if asked is not None and name in ("greedy", "pivot"):
         raise ValueError(f"solver={name!r} decides itself how long it works: leave {parameter} to it")
     return SOLVERS[name](cheap if asked is None else as_count(asked, parameter))
-
-
-RECIPES: dict[str, Callable[..., Result]] = {"ssnmf": ssnmf}

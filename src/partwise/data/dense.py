@@ -1,0 +1,88 @@
+"""Dense arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import kl_div
+
+from ..statistics import Array
+from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+
+
+class DenseData(Matrix):
+    """A dense array, in C or Fortran order; other strides are copied once."""
+
+    def __init__(self, X: Any) -> None:
+        if np.ma.isMaskedArray(X):
+            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
+        array = np.asarray(X)
+        if array.dtype.kind not in "buifO":
+            raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
+        array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
+            array = np.ascontiguousarray(array)
+        self.matrix, self.shape, self.dtype = array, array.shape, array.dtype
+        super().__init__()
+        check_values(array.min(), array.max(), self.dtype, self._offenders)
+
+    def _offenders(self) -> tuple[int, int, float]:
+        for rows in self._chunks():
+            bad = np.argwhere(~(np.isfinite(self.matrix[rows]) & (self.matrix[rows] >= 0)))
+            if len(bad):
+                i, j = int(bad[0, 0]) + rows.start, int(bad[0, 1])
+                return i, j, float(self.matrix[i, j])
+        raise AssertionError("unreachable: the least or the largest value is bad")
+
+    def _chunks(self) -> list[slice]:
+        step = max(1, CHUNK_ENTRIES // self.shape[1])
+        return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
+
+    def multiply(self, rest: Array, mode: int, out: Array) -> None:
+        np.matmul(rest.T, self.matrix if mode else self.matrix.T, out=out.T)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        activations, parts = (np.asarray(f, dtype=self.dtype) for f in factors)
+        total = 0.0
+        for rows in self._chunks():
+            residual = activations[rows] @ parts.T
+            np.subtract(self.matrix[rows], residual, out=residual)
+            total += float(square_sums(residual).sum())
+        return total
+
+    def ratios(self, left: Array, right: Array, mode: int) -> Array:
+        out = np.zeros((self.shape[mode], right.shape[1]), dtype=self.dtype, order="F")
+        for rows in self._chunks():
+            ratio = left[rows] @ right.T
+            np.maximum(ratio, self.floor, out=ratio)
+            np.divide(self.matrix[rows], ratio, out=ratio)
+            if mode:
+                out += ratio.T @ left[rows]
+            else:
+                out[rows] = ratio @ right
+        return out
+
+    def divergence(self, left: Array, right: Array) -> float:
+        total = 0.0
+        for rows in self._chunks():
+            model = np.maximum(left[rows] @ right.T, self.floor)
+            x = self.matrix[rows]
+            total += float(np.sum(kl_div(x, model), dtype=float))
+        return total
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        return np.array((self.matrix if mode else self.matrix.T)[:, which], order="F")
+
+    @cached_property
+    def _sqnorms_of_samples(self) -> Array:
+        return np.concatenate([square_sums(np.ascontiguousarray(self.matrix[rows])) for rows in self._chunks()])
+
+    @cached_property
+    def _sqnorms_of_features(self) -> Array:
+        total = np.zeros(self.shape[1])
+        for rows in self._chunks():
+            total += np.square(self.matrix[rows], dtype=float).sum(axis=0)
+        return total

@@ -1,0 +1,104 @@
+"""A mean sparsity that the columns of a matrix share.
+
+The nearest unit-norm columns y_i to x_i with mean sparsity s maximise Σ x_iᵀy_i while Σ β_i‖y_i‖₁ is fixed, with
+β_i = 1/(√m − 1): y_i = (x_i − μβ_i)₊ normalised, with one μ for all.
+
+Reference: R. Ohib, N. Gillis, N. Dalmasso, S. Shah, V. K. Potluru and S. Plis, "Explicit group sparse projection with
+applications to deep learning and NMF", TMLR 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .fast import sums_above
+from .sets import as_sparsity, l1_norm, sparse_opt
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """{Y ≥ 0 with columns of unit norm whose Hoyer sparsities have the mean ``sparsity``}.
+
+    Examples
+    --------
+    >>> from partwise import hoyer_sparsity
+    >>> Y = Grouped(0.5)(np.array([[9.0, 1.0], [1.0, 1.0], [1.0, 1.2], [1.0, 0.9]]))
+    >>> hoyer_sparsity(Y, axis=0).round(3), round(float(hoyer_sparsity(Y, axis=0).mean()), 6)
+    (array([0.895, 0.105]), 0.5)
+    """
+
+    sparsity: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sparsity", as_sparsity(self.sparsity))
+
+    def relaxed(self, share: float) -> Grouped:
+        """The set with that share of the sparsity."""
+        return replace(self, sparsity=self.sparsity * share)
+
+    def __call__(self, b: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The nearest matrix to ``b``."""
+        matrix = np.asarray(b)
+        if matrix.ndim != 2 or not matrix.size:
+            raise ValueError(f"b has shape {matrix.shape}: give a matrix with at least one row and one column")
+        if not np.isfinite(matrix).all():
+            raise ValueError("b holds values that are not finite: replace or remove them")
+        m = len(matrix)
+        columns = [np.ascontiguousarray(column) for column in matrix.T]
+        if m == 1:
+            return np.ones_like(matrix)
+        want = l1_norm(self.sparsity, m)
+        out = np.empty_like(matrix, order="F")
+        for j, k in enumerate(shared_norms(columns, want)):
+            out[:, j] = sparse_opt(columns[j], k)
+        return out
+
+
+def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[Any]:
+    """The ℓ1 norms k_j of the nearest unit vectors whose mean is ``want``.
+
+    k_j(a) of (x_j − a)₊ normalised falls with a. Bisection finds the last two thresholds that enclose the mean; where
+    it jumps between them (equal entries), every mixture of the two is as near.
+    """
+    m = columns[0].size
+    low = min(float(c.min()) for c in columns)
+    high = max(float(c.max()) for c in columns)
+    span = max(high - low, 1e-300)
+
+    def norms(a: float) -> npt.NDArray[Any]:
+        return np.array([norm_above(c, a) for c in columns])
+
+    below, above = norms(low), norms(high)
+    for _ in range(60):  # further down all columns grow flat together
+        if below.mean() >= want:
+            break
+        span *= 2
+        low -= span
+        below = norms(low)
+    else:
+        return np.full(len(columns), want)
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        here = norms(middle)
+        if here.mean() >= want:
+            low, below = middle, here
+        else:
+            high, above = middle, here
+        if below.mean() - above.mean() < 1e-13 * want:
+            break
+    gap = below.mean() - above.mean()
+    share = (below.mean() - want) / gap if gap > 0 else 0.0
+    return np.asarray(np.clip(below + min(max(share, 0.0), 1.0) * (above - below), 1, math.sqrt(m)))
+
+
+def norm_above(x: npt.NDArray[Any], a: float) -> float:
+    """‖(x − a)₊‖₁ / ‖(x − a)₊‖₂, or that of its largest entry where none lies above a."""
+    d, s1, s2 = sums_above(x, a)
+    return min(max(s1 / math.sqrt(s2), 1.0), math.sqrt(x.size)) if d > 0 and s2 > 0 else 1.0

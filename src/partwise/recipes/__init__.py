@@ -1,0 +1,28 @@
+"""Famous methods as lists of blocks. No loop and no arithmetic of their own."""
+
+from .bisparse import bisparse
+from .grouped import grouped
+from .l0 import l0, l0_path
+from .nmfsc import nmfsc
+from .nsnmf import nsnmf
+from .penalised import nnsc, snmf
+from .ssnmf import SOLVERS, cheap_sweeps, ssnmf
+from .task import DEFAULTS, RECIPES
+from .tpc import tpc
+
+__all__ = [
+    "DEFAULTS",
+    "RECIPES",
+    "SOLVERS",
+    "bisparse",
+    "cheap_sweeps",
+    "grouped",
+    "l0",
+    "l0_path",
+    "nmfsc",
+    "nnsc",
+    "nsnmf",
+    "snmf",
+    "ssnmf",
+    "tpc",
+]

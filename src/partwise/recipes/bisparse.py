@@ -1,0 +1,100 @@
+"""Both sides sparse, and a matrix between them that carries the scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from ..ask import as_choice, as_columns, warn_of_capacity
+from ..factorize import Block, Result
+from ..middle import MIDDLE, MOST, WithMiddle, revive_unused
+from ..projections import Method
+from ..updates import Multiplicative, Pivot, Sequential, Update
+from .ssnmf import cheap_sweeps
+from .task import Options, Task, recipe
+
+
+@recipe
+def bisparse(
+    X: Any,
+    n_components: int,
+    *,
+    sparsity: Any,
+    activation_sparsity: Any,
+    middle: Literal["diagonal", "full"] = "diagonal",
+    middle_solver: Literal["nnls", "multiplicative"] = "nnls",
+    projection: Method = "fast",
+    **options: Unpack[Options],
+) -> Result:
+    """Bi-sparse NMF (the paper's appendix): parts and activations of exactly the sparsities that you name.
+
+    min ½‖X − activations·D·components‖² with parts and activations of unit norm and D ≥ 0 between them, diagonal or
+    full. Both factors are sequential passes over Hoyer sets, D is nonnegative least squares. The loss never rises.
+    ``Result.middle`` is D (r × r).
+
+    Parameters
+    ----------
+    X : array or scipy sparse of shape (samples, features)
+        Nonnegative.
+    n_components : int
+    sparsity, activation_sparsity : float, (lo, hi), or a list of n_components of these
+        Hoyer sparsity in [0, 1] of each part over the features, and of each part's activations over the samples.
+    middle : {"diagonal", "full"}
+        A full D explains more, at a cost that grows with the fourth power of n_components (at most 64).
+    middle_solver : {"nnls", "multiplicative"}
+        Exactly, or by the paper's Diag-mult (its numerator read as WᵀXHᵀ).
+    projection : {"fast", "sorted", "hoyer"}
+        How the nearest sparse vector is found; the answers are equal.
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback
+        See `partwise.recipes.task.Options`.
+
+    Returns
+    -------
+    Result
+
+    References
+    ----------
+    V. K. Potluru et al., "Block Coordinate Descent for Sparse NMF", 2013, appendix. C. Ding, T. Li, W. Peng and
+    H. Park, "Orthogonal nonnegative matrix tri-factorizations for clustering", KDD 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> result = bisparse(load_digits().data, 8, sparsity=0.6, activation_sparsity=0.3, random_state=0)
+    >>> bool(abs(result.sparsity - 0.6).max() < 1e-10), bool(abs(result.activation_sparsity - 0.3).max() < 1e-10)
+    (True, True)
+    >>> result.middle.shape
+    (8, 8)
+    """
+    task = Task(X, n_components, options)
+    r = task.r
+    for name, asked in (("sparsity", sparsity), ("activation_sparsity", activation_sparsity)):
+        if asked is None:
+            raise ValueError(f"{name}=None: bisparse constrains both sides; for one side take ssnmf")
+    diagonal = as_choice(middle, "middle", ("diagonal", "full")) == "diagonal"
+    if not diagonal and r > MOST:
+        raise ValueError(
+            f"n_components={r}: a full D has a Gram matrix of r⁴ entries; take at most {MOST}, or 'diagonal'"
+        )
+    exact = as_choice(middle_solver, "middle_solver", ("nnls", "multiplicative")) == "nnls"
+    solver: Update = Pivot() if exact else Multiplicative(10)
+    sets = [
+        as_columns(activation_sparsity, r, projection, "activation_sparsity"),
+        as_columns(sparsity, r, projection),
+    ]
+    warn_of_capacity(sets[1], task.data)
+    blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), sets[mode]) for mode in (0, 1)]
+    blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))
+    start = np.ones(r) if diagonal else (np.eye(r) + 1e-3).ravel()
+    result = task.run(
+        blocks,
+        data=WithMiddle(task.data),
+        more=[np.asfortranarray(start[None], dtype=task.data.dtype)],
+        order=(1, 0, MIDDLE),
+        before=(MIDDLE,),
+        revive=revive_unused if diagonal else None,
+    )
+    row = result.factors[MIDDLE][0].astype(float)
+    return replace(result, factors=result.factors[:2], middle=np.diag(row) if diagonal else row.reshape(r, r))

@@ -1,0 +1,133 @@
+"""L0: so many nonzeros, in each part or in each sample."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+from ..ask import as_choice, as_columns, as_count, as_side
+from ..factorize import Block, Result
+from ..projections import AtMost
+from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
+from .ssnmf import cheap_sweeps
+from .task import Options, Task, recipe
+
+Side = Literal["activations", "components"]
+
+
+@recipe
+def l0(
+    X: Any,
+    n_components: int,
+    *,
+    nonzeros: int,
+    side: Side = "components",
+    method: Literal["prune", "sequential", "forward", "reverse"] | None = None,
+    **options: Unpack[Options],
+) -> Result:
+    """NMF with ℓ0 constraints (Peharz & Pernkopf 2011): at most so many nonzeros.
+
+    min ½‖X − activations·components‖² with at most ``nonzeros`` features in each part (NMFL0-W), or at most
+    ``nonzeros`` parts in each sample (NMFL0-H). The constraint holds exactly. As published the methods are heuristics
+    whose loss may rise; ``method="sequential"`` solves each part exactly in turn and never lets it rise.
+
+    Parameters
+    ----------
+    X : array or scipy sparse of shape (samples, features)
+        Nonnegative.
+    n_components : int
+    nonzeros : int
+    side : {"components", "activations"}
+        In each part, or in each sample.
+    method : str, optional
+        For parts "prune" (the default: least squares, the largest entries kept and improved) or "sequential". For
+        samples "reverse" (the default: least squares, the smallest entry dropped again and again) or "forward" (Lawson
+        and Hanson's method, stopped when the support is full).
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback
+        See `partwise.recipes.task.Options`.
+
+    Returns
+    -------
+    Result
+
+    Notes
+    -----
+    Peharz and Pernkopf improve both factors on the chosen supports several times before they choose again; here the
+    supports are chosen anew in each iteration.
+
+    References
+    ----------
+    R. Peharz and F. Pernkopf, "Sparse nonnegative matrix factorization with ℓ0-constraints", Neurocomputing 80 (2012).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> result = l0(load_digits().data, 8, nonzeros=12, random_state=0)
+    >>> int((result.components > 0).sum(axis=1).max())
+    12
+    """
+    task = Task(X, n_components, options)
+    count, mode = as_count(nonzeros, "nonzeros"), as_side(side)
+    hals = Sequential(cheap_sweeps(task.data.shape[mode], task.r))
+    other = Block(hals, as_columns(None, task.r))
+    if mode == 1:
+        method = as_choice(method or "prune", "method", ("prune", "sequential"))
+        sweeps = cheap_sweeps(task.data.shape[0], task.r)
+        update: Update = Pruned() if method == "prune" else Sequential(sweeps)
+        sparse = Block(update, Columns.same(AtMost(count), task.r))
+        return task.run([other, sparse], before=(0,), scaled=0)
+    method = as_choice(method or "reverse", "method", ("reverse", "forward"))
+    sparse = Block(Coding(count, method == "reverse"), Rows(AtMost(count), task.r))
+    return task.run([sparse, other], before=(0,), scaled=0, revive=None)
+
+
+@recipe
+def l0_path(
+    X: Any,
+    n_components: int,
+    *,
+    nonzeros: int,
+    side: Side = "activations",
+    refit: bool = True,
+    **options: Unpack[Options],
+) -> Result:
+    """Approximate ℓ0 constraints by the whole ℓ1 path (Mørup et al. 2008).
+
+    For each sample the path of nonnegative ℓ1-penalised least squares is followed to its last point with at most
+    ``nonzeros`` parts: the penalty is chosen for every sample by the number that you name. The constraint holds
+    exactly; the loss may rise now and then.
+
+    Parameters
+    ----------
+    X : array or scipy sparse of shape (samples, features)
+        Nonnegative.
+    n_components : int
+    nonzeros : int
+    side : {"activations", "components"}
+        At most so many parts in each sample, or (the same for X transposed) in each feature.
+    refit : bool
+        Solve again without the penalty on the parts chosen, which takes out its shrinkage.
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback
+        See `partwise.recipes.task.Options`.
+
+    Returns
+    -------
+    Result
+
+    References
+    ----------
+    M. Mørup, K. H. Madsen and L. K. Hansen, "Approximate L0 constrained non-negative matrix and tensor factorization",
+    ISCAS 2008.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> result = l0_path(load_digits().data, 8, nonzeros=3, max_iter=20, tol=0, random_state=0)
+    >>> int((result.activations > 0).sum(axis=1).max())
+    3
+    """
+    task = Task(X, n_components, options)
+    count, mode = as_count(nonzeros, "nonzeros"), as_side(side)
+    sparse = Block(Path(count, bool(refit)), Rows(AtMost(count), task.r))
+    other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
+    blocks = [sparse, other] if mode == 0 else [other, sparse]
+    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=None)

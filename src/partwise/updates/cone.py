@@ -1,0 +1,135 @@
+"""Intervals of sparsity as second-order cones: the tangent-plane constraint algorithm.
+
+For x ≥ 0 of length m let c(s) = √m − s(√m − 1). Then sparsity(x) ≤ hi means ‖x‖ ≤ 1ᵀx / c(hi), a convex cone, and
+sparsity(x) ≥ lo its reverse, ‖x‖ ≥ 1ᵀx / c(lo). The reverse cone is replaced by the half-space nᵀx ≥ 0 that touches it
+along the present column w: n = w/‖w‖ − 1/c(lo). All of the half-space's points with ‖x‖ ≥ wᵀx/‖w‖ ≥ 1ᵀx/c(lo) are
+sparse enough, so the next factor is feasible, and w itself stays so: the loss cannot rise.
+
+References
+----------
+M. Heiler and C. Schnörr, "Learning sparse representations by non-negative matrix factorization and sequential cone
+programming", JMLR 7 (2006): TPC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..projections import FreeNorm, Hoyer, HoyerBetween
+from ..projections.sets import l1_norm
+from ..statistics import Array, Stats
+from .protocol import State
+from .sets import Sets
+
+
+@dataclass(frozen=True)
+class Cone:
+    """Solve for the whole factor with all constraints at once, as often as the tangent planes move.
+
+    The sets are `FreeNorm` of Hoyer sets. The first call starts from the solution without lower ends, its columns moved
+    to the nearest point of their sets, if that is better than the factor given. What the solver's tolerance leaves
+    infeasible is projected; a solution that is worse than the present factor is not taken.
+
+    Parameters
+    ----------
+    rounds : int
+        Planes at most, for the same statistics.
+    tol : float
+        New planes end when they lower the loss by less than this share of ½‖X‖².
+    """
+
+    rounds: int = 5
+    tol: float = 1e-6
+
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve ``factor``."""
+        solver = load_clarabel()
+        ends = np.array([norm_ends(sets[j], len(factor)) for j in range(len(sets))])
+        unit = np.sqrt(np.maximum(stats.gram.diagonal(), 0))
+        unit[unit == 0] = 1
+        loss = stats.loss(factor)
+        if not state.get("started", False):
+            free = settled(solve_cone(solver, factor, stats, ends, unit, planes=False), factor, sets)
+            if stats.loss(free) < loss:
+                factor, loss = free, stats.loss(free)
+        for _ in range(self.rounds):
+            moved = settled(solve_cone(solver, factor, stats, ends, unit, planes=True), factor, sets)
+            better = stats.loss(moved)
+            if not better < loss:
+                break
+            factor, gain, loss = moved, loss - better, better
+            if gain < self.tol * 0.5 * stats.sqnorm:
+                break
+        return factor, {"started": True}
+
+
+def load_clarabel() -> Any:
+    """The solver, or a sentence about how to get it."""
+    try:
+        import clarabel  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise ImportError("cone programs are solved by Clarabel: pip install 'partwise[cone]'") from None
+    return clarabel
+
+
+def norm_ends(s: Any, m: int) -> tuple[float, float]:
+    """(c(hi), c(lo)): between which ‖x‖₁/‖x‖₂ must lie."""
+    unit = s.unit if isinstance(s, FreeNorm) else None
+    if isinstance(unit, Hoyer):
+        return l1_norm(unit.sparsity, m), l1_norm(unit.sparsity, m)
+    if isinstance(unit, HoyerBetween):
+        return l1_norm(1.0 if unit.hi is None else unit.hi, m), l1_norm(0.0 if unit.lo is None else unit.lo, m)
+    if getattr(s, "unit_norm", None) is False and not hasattr(s, "nonzeros"):
+        return 1.0, float(np.sqrt(m))
+    raise ValueError(f"Cone solves for sparsities at any norm, not for {s!r}")
+
+
+def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
+    """A solution in the factor's precision and exactly in its sets; columns that vanish keep their old direction."""
+    if solution is None:
+        return factor
+    moved = np.asfortranarray(np.maximum(solution, 0), dtype=factor.dtype)
+    moved = sets.project(moved, near=factor)
+    return np.asfortranarray(moved)
+
+
+def solve_cone(clarabel: Any, factor: Array, stats: Stats, ends: Array, unit: Array, planes: bool) -> Array | None:
+    """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and half-spaces); None where the solver gives up.
+
+    Columns are solved in units of 1/√G_jj and of the size of the answer, which the solver's tolerances expect.
+    """
+    m, r = factor.shape
+    cross = stats.cross / unit
+    size = float(np.abs(cross).max()) or 1.0
+    P = sp.kron(sp.csc_array(np.triu(stats.gram / np.outer(unit, unit))), sp.eye_array(m), format="csc")
+    q = -np.asarray(cross, dtype=float).T.ravel() / size
+    rows = [-sp.eye_array(m * r, format="csc")]
+    cones = [clarabel.NonnegativeConeT(m * r)]
+    if planes:
+        norms = np.linalg.norm(factor, axis=0)
+        binding = (norms > 0) & (ends[:, 1] < np.sqrt(m) * (1 - 1e-12))
+        normals = [
+            sp.csc_array(-(factor[:, j] / norms[j] - 1 / ends[j, 1])[None]) if binding[j] else sp.csc_array((0, m))
+            for j in range(r)
+        ]
+        if binding.any():
+            rows.append(sp.block_diag(normals, format="csc"))
+            cones.append(clarabel.NonnegativeConeT(int(binding.sum())))
+    for j in np.flatnonzero(ends[:, 0] > 1 + 1e-12):
+        block = sp.vstack([sp.csc_array(np.full((1, m), -1 / ends[j, 0])), -sp.eye_array(m)])
+        before, after = sp.csc_array((m + 1, j * m)), sp.csc_array((m + 1, (r - 1 - j) * m))
+        rows.append(sp.hstack([before, block, after], format="csc"))
+        cones.append(clarabel.SecondOrderConeT(m + 1))
+    A = sp.csc_matrix(sp.vstack(rows, format="csc"))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    answer = clarabel.DefaultSolver(sp.csc_matrix(P), q, A, np.zeros(A.shape[0]), cones, settings).solve()
+    if str(answer.status) not in ("Solved", "AlmostSolved"):
+        return None
+    return np.asarray(answer.x).reshape(r, m).T * size / unit

@@ -1,0 +1,28 @@
+"""Multiplicative updates for the Kullback–Leibler divergence.
+
+References
+----------
+D. D. Lee and H. S. Seung, "Algorithms for non-negative matrix factorization", NIPS 2000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..statistics import Array
+from .protocol import State
+from .sets import Sets
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs a pass over X of its own."""
+
+    def __call__(self, factor: Array, stats: Any, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve ``factor`` in place; ``stats`` are `Ratios`."""
+        scale = np.divide(1, stats.sums, out=np.zeros_like(stats.sums), where=stats.sums > 0)
+        factor *= stats.numerator * scale.astype(factor.dtype)
+        return factor, state

@@ -1,0 +1,143 @@
+"""The whole path of nonnegative ℓ1-penalised least squares, and the point on it with so many nonzeros.
+
+References
+----------
+M. Mørup, K. H. Madsen and L. K. Hansen, "Approximate L0 constrained non-negative matrix and tensor factorization",
+ISCAS 2008 (NLARS). B. Efron et al., "Least angle regression", Annals of Statistics 32 (2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..compiled import kernel
+from ..statistics import Array, Stats
+from .pivot import cholesky, solve_support
+from .protocol import State
+from .sets import Sets
+
+
+@dataclass(frozen=True)
+class Path:
+    """For every row the solution of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 at the least λ with at most ``nonzeros`` of them.
+
+    From λ = max c, where h = 0, h is followed as a piecewise linear function of λ: an entry joins when its slope
+    reaches λ and leaves when it falls to zero. The path ends where one entry too many would join.
+
+    Parameters
+    ----------
+    nonzeros : int
+    refit : bool
+        Solve again without λ on the entries chosen, which takes out the shrinkage (an entry that would turn negative
+        leaves).
+    """
+
+    nonzeros: int
+    refit: bool = True
+
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
+        """Replace ``factor``."""
+        norms = np.sqrt(stats.gram.diagonal())
+        unit = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)  # the penalty knows no part's size
+        gram = stats.gram * unit * unit[:, None]
+        solution = np.zeros(stats.cross.shape)
+        follow_rows(solution, np.ascontiguousarray(stats.cross * unit, dtype=float), gram, self.nonzeros, self.refit)
+        factor[...] = solution * unit
+        return factor, state
+
+
+@kernel
+def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
+    """Follow the path of each row."""
+    r = gram.shape[0]
+    passive = np.empty(r, dtype=np.bool_)
+    useless = np.empty(r, dtype=np.bool_)
+    factor, x, ray, dual, ones = np.empty((r, r)), np.empty(r), np.empty(r), np.empty(r), np.ones(r)
+    for i in range(h.shape[0]):
+        for a in range(r):
+            passive[a], useless[a], h[i, a] = False, gram[a, a] <= 0, 0.0
+        size, left = 0, -1
+        level = largest_slope(cross[i], useless)
+        for _ in range(8 * r + 8):
+            if level <= 0:
+                break
+            # on the support h(λ) = x − λ·ray
+            if size:
+                if cholesky(gram, passive, factor) < 0:
+                    break
+                solve_support(gram, ones, passive, factor, ray, dual)
+                solve_support(gram, cross[i], passive, factor, x, dual)
+            following, event, joins = 0.0, -1, False
+            for a in range(r):
+                if passive[a]:
+                    if ray[a] < 0 and a != left:  # falls as λ falls
+                        at = x[a] / ray[a]
+                        if following < at < level:
+                            following, event, joins = at, a, False
+                elif not useless[a] and a != left:
+                    slope, turn = cross[i, a], 1.0
+                    for b in range(r):
+                        if passive[b]:
+                            slope -= gram[a, b] * x[b]
+                            turn -= gram[a, b] * ray[b]
+                    # the slope at λ is slope + λ·(1 − turn); it reaches λ where slope = λ·turn
+                    if turn > 1e-12:
+                        at = min(slope / turn, level)
+                        if at > following:
+                            following, event, joins = at, a, True
+            if joins and size == most:
+                break_at(h, i, x, ray, passive, following)
+                break
+            level = following
+            break_at(h, i, x, ray, passive, level)
+            left = -1
+            if event < 0:
+                break
+            passive[event] = joins
+            size += 1 if joins else -1
+            if joins and cholesky(gram, passive, factor) < 0:
+                passive[event], useless[event] = False, True
+                size -= 1
+            elif not joins:
+                left, h[i, event] = event, 0.0
+        if refit:
+            solve_chosen(h[i], cross[i], gram, passive, factor, x, dual)
+
+
+@kernel
+def largest_slope(c: Any, useless: Any) -> float:
+    """The largest entry that may join first, a little enlarged so that it does."""
+    top = 0.0
+    for a in range(c.size):
+        if not useless[a]:
+            top = max(top, c[a])
+    return top * (1 + 1e-12)
+
+
+@kernel
+def break_at(h: Any, i: int, x: Any, ray: Any, passive: Any, level: float) -> None:
+    """h at that point of the path."""
+    for a in range(passive.size):
+        h[i, a] = max(x[a] - level * ray[a], 0.0) if passive[a] else 0.0
+
+
+@kernel
+def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, factor: Any, x: Any, dual: Any) -> None:
+    """Least squares on the support, entries that turn negative leaving it."""
+    for a in range(h.size):
+        passive[a] = h[a] > 0
+    negative = True
+    while negative:
+        if cholesky(gram, passive, factor) <= 0:
+            return
+        solve_support(gram, c, passive, factor, x, dual)
+        negative = False
+        for a in range(h.size):
+            if passive[a] and x[a] <= 0:
+                passive[a] = False
+                negative = True
+    for a in range(h.size):
+        h[a] = x[a]

@@ -1,0 +1,202 @@
+"""The sets that a factor is kept in: one for each column, one for all rows, or one for the whole matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..projections import Grouped, Hoyer, Nonnegative, Projection
+from ..statistics import Array
+
+
+class Sets(Protocol):
+    """What updates, starts and the loop may ask of a factor's sets."""
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether nothing but y ≥ 0 is asked for, so that rows are independent of each other."""
+        ...
+
+    @property
+    def unit_norm(self) -> bool:
+        """Whether every column has norm 1 (so that no scale can escape through this factor)."""
+        ...
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether every column may be multiplied by any positive number."""
+        ...
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether each row has a set of its own, so that samples can be solved one by one."""
+        ...
+
+    def __getitem__(self, j: int) -> Projection:
+        """A set for column j while the other columns stay."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def encoded(self, m: int) -> Array | None:
+        """What compiled code needs to know of the columns' sets, for columns of length ``m``; None: no code."""
+        ...
+
+    def relaxed(self, share: float) -> Any:
+        """The sets with that share of their sparsity."""
+        ...
+
+    def project(self, factor: Array, near: Array | None = None) -> Array:
+        """Move ``factor`` to the nearest point, in place; ``near`` decides among equally near ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One set for each column of a factor.
+
+    >>> Columns.same(Nonnegative(), 3).nonnegative
+    True
+    """
+
+    sets: tuple[Projection, ...]
+
+    @classmethod
+    def same(cls, projection: Projection, r: int) -> Columns:
+        """The same set for all ``r`` columns."""
+        return cls((projection,) * r)
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __iter__(self) -> Iterator[Projection]:
+        return iter(self.sets)
+
+    def __getitem__(self, j: int) -> Projection:
+        return self.sets[j]
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Whether nothing but y ≥ 0 is asked for, so that rows are independent of each other."""
+        return all(isinstance(s, Nonnegative) for s in self.sets)
+
+    @cached_property
+    def unit_norm(self) -> bool:
+        """Whether every column has norm 1 (so that no scale can escape through this factor)."""
+        return all(getattr(s, "unit_norm", False) for s in self.sets)
+
+    @cached_property
+    def scale_free(self) -> bool:
+        """Whether every column may be multiplied by any positive number."""
+        return not any(getattr(s, "unit_norm", True) for s in self.sets)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether each row has a set of its own."""
+        return self.nonnegative
+
+    def encoded(self, m: int) -> Array | None:
+        """What compiled code needs to know of the sets, for columns of length ``m``; None if some set has no code."""
+        if m not in self._tables:
+            known = all(hasattr(s, "encoded") for s in self.sets)
+            self._tables[m] = np.array([s.encoded(m) for s in self.sets]) if known else None  # type: ignore[attr-defined]
+        return self._tables[m]
+
+    @cached_property
+    def _tables(self) -> dict[int, Array | None]:
+        return {}
+
+    def relaxed(self, share: float) -> Columns:
+        """The sets with that share of their sparsity; those that have no weaker kin stay as they are."""
+        return Columns(tuple(s.relaxed(share) if hasattr(s, "relaxed") else s for s in self.sets))
+
+    def project(self, factor: Array, near: Array | None = None) -> Array:
+        """Move every column of ``factor`` to the nearest point of its set, in place."""
+        if self.nonnegative:
+            return np.maximum(factor, 0, out=factor)
+        for j, s in enumerate(self.sets):
+            factor[:, j] = s(factor[:, j], near=None if near is None else near[:, j])
+        return factor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The same set for each row of a factor with ``r`` columns: so many nonzeros for each sample, for example.
+
+    >>> from partwise.projections import AtMost
+    >>> Rows(AtMost(1), 3).project(np.array([[3.0, 2, 1], [0, 0, 5]]))
+    array([[3., 0., 0.],
+           [0., 0., 5.]])
+    """
+
+    row: Projection
+    r: int
+    nonnegative = False
+    unit_norm = False
+    scale_free = True
+    by_rows = True
+
+    def __len__(self) -> int:
+        return self.r
+
+    def __getitem__(self, j: int) -> Projection:
+        """What one column may be while the zeros of the others stay: its own zeros stay too."""
+        return Support()
+
+    def encoded(self, m: int) -> None:
+        """Columns have no set of their own."""
+
+    def relaxed(self, share: float) -> Rows:
+        """The same sets: they have no weaker kin."""
+        return self
+
+    def project(self, factor: Array, near: Array | None = None) -> Array:
+        """Move every row of ``factor`` to the nearest point of the set, in place."""
+        for i, row in enumerate(factor):
+            factor[i] = self.row(row, near=None if near is None else near[i])
+        return factor
+
+
+@dataclass(frozen=True)
+class Support:
+    """{y ≥ 0, zero where ``near`` is}; without ``near`` {y ≥ 0}."""
+
+    def __call__(self, b: Any, near: Any = None) -> Array:
+        """The nearest point to ``b``."""
+        y = np.maximum(b, 0)
+        return y if near is None else np.where(near > 0, y, 0)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """One set for a whole factor with ``r`` columns: a mean sparsity that its columns share."""
+
+    group: Grouped
+    r: int
+    nonnegative = False
+    unit_norm = True
+    scale_free = False
+    by_rows = False
+
+    def __len__(self) -> int:
+        return self.r
+
+    def __getitem__(self, j: int) -> Projection:
+        """The mean itself: columns that all have it are in the set."""
+        return Hoyer(self.group.sparsity)
+
+    def encoded(self, m: int) -> None:
+        """Columns have no set of their own."""
+
+    def relaxed(self, share: float) -> Whole:
+        """The set with that share of the mean sparsity."""
+        return Whole(self.group.relaxed(share), self.r)
+
+    def project(self, factor: Array, near: Array | None = None) -> Array:
+        """Move ``factor`` to the nearest point, in place."""
+        factor[...] = self.group(factor)
+        return factor

@@ -1,0 +1,38 @@
+"""Columns that share a budget: a gradient step moves the budget between them, a sequential pass spends it.
+
+Reference: R. Ohib et al., "Explicit group sparse projection with applications to deep learning and NMF", TMLR 2022 (the
+budget and its projection; there with gradient steps alone).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..projections import Hoyer, hoyer_sparsity
+from ..statistics import Array, Stats
+from .gradient import Gradient
+from .protocol import State
+from .sequential import Sequential
+from .sets import Columns, Sets
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A `Gradient` step over the whole set, then `Sequential` with the sparsity that each column has got.
+
+    Neither increases the loss.
+
+    Parameters
+    ----------
+    sweeps : int
+        Of the sequential pass.
+    """
+
+    sweeps: int = 1
+
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve ``factor``."""
+        factor, gradient = Gradient(1, factor=2.0)(factor, stats, sets, state.get("gradient", {}))
+        columns = Columns(tuple(Hoyer(float(s)) for s in hoyer_sparsity(factor, axis=0)))
+        factor, sequential = Sequential(self.sweeps)(factor, stats, columns, state.get("sequential", {}))
+        return factor, {"gradient": gradient, "sequential": sequential}
