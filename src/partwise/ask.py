@@ -35,10 +35,12 @@ def as_count(value: Any, name: str) -> int:
     return int(value)
 
 
-def as_amount(value: Any, name: str) -> float:
-    """``value`` as a number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0:
-        raise ValueError(f"{name}={value!r}: give a number of at least 0")
+def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
+    """``value`` as a number of at least 0, and at most ``most``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= most:
+        raise ValueError(
+            f"{name}={value!r}: give a number of at least 0" + (f", at most {most:g}" if most <= 1 else "")
+        )
     return float(value)
 
 

@@ -77,7 +77,7 @@ class SparseNMF(  # type: ignore[misc]
     ----------
     components_ : array of shape (n_components, n_features)
     sparsity_ : array of shape (n_components,)
-        The achieved sparsity of each part (nan for a part that is zero, which happens only without ``sparsity``).
+        The achieved sparsity of each part (nan for a part that is zero: without ``sparsity``, or for X = 0).
     explained_ : array of shape (n_components,)
         Each part's share of ‖X‖²; they add up to what the model explains, 1 − (relative error)².
     reconstruction_err_ : float
@@ -213,8 +213,9 @@ class SparseNMF(  # type: ignore[misc]
         given = {name: value for name, value in given.items() if value is not None}
         given |= {name: getattr(self, name) for name in ("l1", "l2") if np.any(getattr(self, name))}
         if set(given) - own:
+            why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
-                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}, which takes "
+                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}{why}, which takes "
                 f"{', '.join(sorted(own))}"
             )
         missing = [
@@ -223,7 +224,8 @@ class SparseNMF(  # type: ignore[misc]
             if p.kind is p.KEYWORD_ONLY and p.default is p.empty and name not in given | extra
         ]
         if missing:
-            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: give it, or put it into recipe_params")
+            where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
+            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
         return recipe, given | extra
 
     def _store(self, result: Result, data: Data) -> Array:

@@ -103,7 +103,7 @@ class Result:
     exhausted : bool
         Whether a tolerance was asked for, and max_iter iterations were too few to meet it.
     middle : array or None
-        D, where the model is activations·D·components; a vector is a diagonal.
+        D (r × r), where the model is activations·D·components.
     encoder : Block or None
         How the activations of new samples are found, where samples can be solved one by one.
     """

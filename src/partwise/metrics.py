@@ -19,7 +19,7 @@ def fixed_point_residual(factor: Array, stats: Stats, sets: Sets) -> float:
     for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
-        best = sets[j](b, near=factor[:, j])
+        best = getattr(sets[j], "nearest", sets[j])(b, near=factor[:, j])
         size = max(np.linalg.norm(factor[:, j]), np.linalg.norm(best))
         if size > 0:
             worst = max(worst, float(np.linalg.norm(best - factor[:, j]) / size))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .data import Data
-from .start import Factors
+from .data import Data, Wrapped
+from .start import Factors, row_errors
 from .statistics import Array, Stats, gram
 from .updates import Sets
 
@@ -23,18 +23,15 @@ MIDDLE = 2  # the mode of D
 MOST = 64  # components with a full D, whose Gram matrix has r⁴ entries
 
 
-class WithMiddle:
+class WithMiddle(Wrapped):
     """X for the model factors[0] · D · factors[1]ᵀ; D is ``fixed`` (r × r), or in factors[2] as one row.
 
     A row of r entries is a diagonal, one of r² entries a full matrix.
     """
 
-    squared = True
-
     def __init__(self, data: Data, fixed: Array | None = None) -> None:
-        self.data, self.fixed = data, fixed
-        self.shape, self.dtype, self.matrix, self.sqnorm = data.shape, data.dtype, data.matrix, data.sqnorm
-        self.times, self.vectors, self.sqnorms = data.times, data.vectors, data.sqnorms
+        super().__init__(data)
+        self.fixed = fixed
         self._product: tuple[Array | None, Array | None] = (None, None)  # parts' Gram matrix, and X·parts
 
     def middle(self, factors: Sequence[Array]) -> Array:
@@ -47,7 +44,7 @@ class WithMiddle:
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         if mode == MIDDLE:
             return self._statistics_of_middle(factors, grams)
-        stats = self.data.statistics(factors[:2], grams[:2], mode)
+        stats: Stats = self.data.statistics(factors[:2], grams[:2], mode)
         if mode == 0:
             self._product = (grams[1], stats.cross)
         middle = self.middle(factors)
@@ -72,7 +69,7 @@ class WithMiddle:
     def squared_error(self, factors: Sequence[Array]) -> float:
         middle = self.middle(factors)
         left = factors[0] * middle if middle.ndim == 1 else factors[0] @ middle
-        return self.data.squared_error([np.asfortranarray(left, dtype=self.dtype), factors[1]])
+        return float(self.data.squared_error([np.asfortranarray(left, dtype=self.dtype), factors[1]]))
 
 
 def revive_unused(data: Any, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
@@ -81,10 +78,7 @@ def revive_unused(data: Any, factors: Factors, stats: Stats, mode: int, sets: Se
     Each takes the positive residual of a badly fitted sample as its part, and what fits to that as its activations.
     """
     unused = [int(j) for j in dead if factors[MIDDLE][0, j] == 0]
-    rows = data.statistics(factors, [gram(f) for f in factors], 0)
-    own = factors[0].astype(float)
-    errors = data.sqnorms(0) - 2 * np.einsum("ij,ij->i", own, rows.cross, dtype=float)
-    errors += np.einsum("ij,jk,ik->i", own, rows.gram, own, optimize=True)
+    errors = row_errors(data, factors[0], data.statistics(factors, [gram(f) for f in factors], 0), 0)
     alive = []
     for j, row in zip(unused, np.argsort(-errors, kind="stable"), strict=False):
         weights = factors[MIDDLE][0]

@@ -133,6 +133,13 @@ def dead_components(grams: Sequence[Array]) -> Array:
     return np.flatnonzero(dead)
 
 
+def row_errors(data: Data, factor: Array, stats: Stats, mode: int) -> Array:
+    """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
+    own = factor.astype(float)
+    errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
+    return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
+
+
 def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
     """Start ``dead`` components again where the fit is worst; those that found something to fit.
 
@@ -141,13 +148,10 @@ def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence
     that the loss falls; ``factors[mode]`` must therefore be one whose columns have no norm to keep.
     """
     other = 1 - mode
-    own = factors[mode].astype(float)
-    own[:, dead] = 0
-    errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
-    errors += np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True)
+    factors[mode][:, dead] = 0
+    errors = row_errors(data, factors[mode], stats, mode)
     alive = []
     for j, row in zip(dead, np.argsort(-errors, kind="stable"), strict=False):
-        factors[mode][:, j] = 0
         residual = data.vectors(mode, np.array([row]))[:, 0] - factors[other] @ factors[mode][row]
         if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
             break

@@ -65,6 +65,16 @@ class Stats:
             return replace(self, cross=self.cross * small, gram=self.gram * np.outer(middle, middle))
         return replace(self, cross=(small.T @ self.cross.T).T, gram=middle.T @ self.gram @ middle)
 
+    def normalised(self) -> tuple[Array, Array, Array]:
+        """(cross, gram, scale) as if the columns of rest had norm 1: a factor F then stands for F·scale.
+
+        Rows of ``cross`` are contiguous, in double precision; columns of norm 0 have scale 0.
+        """
+        norms = np.sqrt(self.gram.diagonal())
+        scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        cross = np.ascontiguousarray(self.cross * scale, dtype=float)
+        return cross, self.gram * scale * scale[:, None], scale
+
     def slope(self, factor: Array) -> Array:
         """The gradient of the loss, F·gram − cross."""
         slope = (self.gram.astype(factor.dtype) @ factor.T).T
@@ -100,11 +110,11 @@ class Ratios:
     numerator: Array
     sums: Array
 
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Ratios:
-        """The same with a penalty: only l1 has a multiplicative update here."""
-        if l2 or rows:
-            raise ValueError("the divergence takes no squared penalty")
-        return replace(self, sums=self.sums + l1)
+    def penalised(self, *penalties: float) -> Ratios:
+        """The same: the divergence takes no penalty."""
+        if any(penalties):
+            raise ValueError("the divergence takes no penalty")
+        return self
 
 
 def gram(factor: Array) -> Array:

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, check_values
+from .matrix import Data, Matrix, Wrapped, check_values
 from .sparse import SparseData
 
-__all__ = ["Data", "DenseData", "DivergenceData", "Matrix", "SparseData", "as_data", "check_values"]
+__all__ = ["Data", "DenseData", "DivergenceData", "Matrix", "SparseData", "Wrapped", "as_data", "check_values"]
 
 
 def as_data(X: Any) -> Matrix:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array, Ratios
-from .matrix import Matrix
+from .matrix import Matrix, Wrapped
 
 
-class DivergenceData:
+class DivergenceData(Wrapped):
     """X with the loss Σ x·log(x / model) − x + model, where model = activations · ``middle`` · componentsᵀ.
 
     Its statistics are `Ratios`, which only multiplicative updates understand. Sparse data is read where it is stored.
@@ -20,9 +20,8 @@ class DivergenceData:
     squared = False
 
     def __init__(self, data: Matrix, middle: Array) -> None:
-        self.data, self.middle = data, middle.astype(data.dtype)
-        self.shape, self.dtype, self.matrix, self.sqnorm = data.shape, data.dtype, data.matrix, data.sqnorm
-        self.times, self.vectors, self.sqnorms = data.times, data.vectors, data.sqnorms
+        super().__init__(data)
+        self.middle = middle.astype(data.dtype)
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Any:
         left, right = factors
@@ -34,7 +33,7 @@ class DivergenceData:
         return Ratios(self.data.ratios(left, right, mode), rest.sum(axis=0, dtype=float))
 
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        return self.data.divergence(factors[0] @ self.middle, factors[1])
+        return float(self.data.divergence(factors[0] @ self.middle, factors[1]))
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        return self.data.squared_error([np.asfortranarray(factors[0] @ self.middle), factors[1]])
+        return float(self.data.squared_error([np.asfortranarray(factors[0] @ self.middle), factors[1]]))

@@ -128,6 +128,17 @@ class Matrix:
         raise NotImplementedError
 
 
+class Wrapped:
+    """The same X for another model or another loss."""
+
+    squared = True
+
+    def __init__(self, data: Data) -> None:
+        self.data: Any = data
+        self.shape, self.dtype, self.matrix, self.sqnorm = data.shape, data.dtype, data.matrix, data.sqnorm
+        self.times, self.vectors, self.sqnorms = data.times, data.vectors, data.sqnorms
+
+
 def check_values(least: float, largest: float, dtype: np.dtype[Any], find: Any) -> None:
     """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value).
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from .fast import sums_above
 from .sets import as_sparsity, l1_norm, sparse_opt
@@ -62,8 +63,8 @@ class Grouped:
 def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[Any]:
     """The ℓ1 norms k_j of the nearest unit vectors whose mean is ``want``.
 
-    k_j(a) of (x_j − a)₊ normalised falls with a. Bisection finds the last two thresholds that enclose the mean; where
-    it jumps between them (equal entries), every mixture of the two is as near.
+    k_j(a) of (x_j − a)₊ normalised falls with a. Brent's method finds two thresholds next to each other that enclose
+    the mean; where it jumps between them (equal entries), every mixture of the two is as near.
     """
     m = columns[0].size
     low = min(float(c.min()) for c in columns)
@@ -82,17 +83,17 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
         below = norms(low)
     else:
         return np.full(len(columns), want)
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        here = norms(middle)
-        if here.mean() >= want:
-            low, below = middle, here
-        else:
-            high, above = middle, here
-        if below.mean() - above.mean() < 1e-13 * want:
-            break
+    ends = [(low, below), (high, above)]  # the nearest thresholds so far on either side of the mean
+
+    def excess(a: float) -> float:
+        here = norms(a)
+        side = 0 if here.mean() >= want else 1
+        if (a >= ends[0][0]) if side == 0 else (a <= ends[1][0]):
+            ends[side] = (a, here)
+        return float(here.mean() - want)
+
+    brentq(excess, low, high, xtol=1e-15 * max(abs(low), abs(high), 1e-300), rtol=1e-15)
+    (_, below), (_, above) = ends
     gap = below.mean() - above.mean()
     share = (below.mean() - want) / gap if gap > 0 else 0.0
     return np.asarray(np.clip(below + min(max(share, 0.0), 1.0) * (above - below), 1, math.sqrt(m)))

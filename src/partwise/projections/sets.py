@@ -221,7 +221,7 @@ class FreeNorm:
             raise ValueError(f"unit={self.unit!r}: give a Hoyer or HoyerBetween set, whose points have unit norm")
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The nearest point to ``b``."""
+        """The nearest point to ``b``, or the one in that direction with the norm of ``b``."""
         vector = as_vector(b)
         if near is not None:
             near = as_vector(near, "near").astype(float)
@@ -230,6 +230,10 @@ class FreeNorm:
         y = self.unit(vector, near)
         scale = float(np.linalg.norm(vector) if self.keep else max(np.dot(y, vector), 0.0))
         return y * vector.dtype.type(scale)
+
+    def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The nearest point in any case: at the norm that comes nearest."""
+        return replace(self, keep=False)(b, near)
 
     def relaxed(self, share: float) -> FreeNorm:
         """The set with that share of the sparsity."""

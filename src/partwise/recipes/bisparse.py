@@ -84,6 +84,8 @@ def bisparse(
         as_columns(activation_sparsity, r, projection, "activation_sparsity"),
         as_columns(sparsity, r, projection),
     ]
+    if not all(s.unit_norm for s in sets):
+        raise ValueError("bisparse needs sets of unit norm on both sides: sparsities, or Hoyer and HoyerBetween sets")
     warn_of_capacity(sets[1], task.data)
     blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), sets[mode]) for mode in (0, 1)]
     blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from ..ask import as_columns, as_side
 from ..factorize import Block, Result
 from ..projections import Grouped
 from ..updates import Sequential, Shared, Whole
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, recipe
+from .task import Options, Side, Task, recipe
 
 
 @recipe
@@ -18,7 +18,7 @@ def grouped(
     n_components: int,
     *,
     sparsity: float,
-    side: Literal["components", "activations"] = "components",
+    side: Side = "components",
     **options: Unpack[Options],
 ) -> Result:
     """Parts whose mean sparsity is set, each as sparse as it serves the fit.

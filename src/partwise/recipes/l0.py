@@ -9,9 +9,9 @@ from ..factorize import Block, Result
 from ..projections import AtMost
 from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, recipe
+from .task import Options, Side, Task, recipe
 
-Side = Literal["activations", "components"]
+EVERY = 10  # iterations between two choices of supports
 
 
 @recipe
@@ -51,8 +51,8 @@ def l0(
 
     Notes
     -----
-    Peharz and Pernkopf improve both factors on the chosen supports several times before they choose again; here the
-    supports are chosen anew in each iteration.
+    Supports are chosen anew in every tenth iteration, and both factors improved on them in between. The result is that
+    of the last iteration, which need not be the best one.
 
     References
     ----------
@@ -70,13 +70,13 @@ def l0(
     hals = Sequential(cheap_sweeps(task.data.shape[mode], task.r))
     other = Block(hals, as_columns(None, task.r))
     if mode == 1:
-        method = as_choice(method or "prune", "method", ("prune", "sequential"))
+        method = as_choice("prune" if method is None else method, "method", ("prune", "sequential"))
         sweeps = cheap_sweeps(task.data.shape[0], task.r)
-        update: Update = Pruned() if method == "prune" else Sequential(sweeps)
+        update: Update = Pruned(every=EVERY) if method == "prune" else Sequential(sweeps)
         sparse = Block(update, Columns.same(AtMost(count), task.r))
         return task.run([other, sparse], before=(0,), scaled=0)
-    method = as_choice(method or "reverse", "method", ("reverse", "forward"))
-    sparse = Block(Coding(count, method == "reverse"), Rows(AtMost(count), task.r))
+    method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
+    sparse = Block(Coding(count, method == "reverse", EVERY), Rows(AtMost(count), task.r))
     return task.run([sparse, other], before=(0,), scaled=0, revive=None)
 
 

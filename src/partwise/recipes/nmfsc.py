@@ -25,8 +25,9 @@ def nmfsc(
 
     min ½‖X − activations·components‖² with exact Hoyer sparsity on the parts, on the activations, or on both. The
     constrained factor takes a gradient step and is projected, the step halved until the loss does not rise; the free
-    one is updated multiplicatively. Activations have unit norm, and parts keep the norm that the gradient gives them.
-    The loss never rises.
+    one is updated multiplicatively. On the way activations have unit norm, and parts keep the norm that the gradient
+    gives them; at the end, where nothing fixes the activations' norm, parts have unit norm as everywhere else. The loss
+    never rises.
 
     Parameters
     ----------

@@ -7,11 +7,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ..ask import as_choice, as_columns
+from ..ask import as_amount, as_choice, as_columns
 from ..data import DivergenceData
 from ..factorize import Block, Result
 from ..middle import WithMiddle
-from ..projections.sets import as_sparsity
 from ..updates import Divergence, Sequential
 from .ssnmf import cheap_sweeps
 from .task import Options, Task, recipe
@@ -41,8 +40,8 @@ def nsnmf(
     theta : float in [0, 1]
         0 is plain NMF; at 1 all components are blurred into one.
     loss : {"squared", "kl"}
-        With "kl", ``Result.losses`` are divergences; a callback is told of no relative error (nan), and ``kkt_tol`` is
-        not offered.
+        With "kl", ``Result.losses`` are divergences, a callback is told of no relative error (nan), and ``kkt_tol`` is
+        refused.
     init, max_iter, tol, kkt_tol, max_time, random_state, callback
         See `partwise.recipes.task.Options`.
 
@@ -64,7 +63,7 @@ def nsnmf(
     True
     """
     task = Task(X, n_components, options)
-    r, free, theta = task.r, as_columns(None, task.r), as_sparsity(theta, "theta")
+    r, free, theta = task.r, as_columns(None, task.r), as_amount(theta, "theta", 1.0)
     smoothing = (1 - theta) * np.eye(r) + theta / r
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
         if task.options["kkt_tol"]:

@@ -9,9 +9,7 @@ from ..factorize import Block, Result
 from ..projections import HoyerBetween
 from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, recipe
-
-Side = Literal["activations", "components"]
+from .task import Options, Side, Task, recipe
 
 
 @recipe
@@ -125,4 +123,5 @@ def snmf(
     size = task.data.peak**2 if eta is None else as_amount(eta, "eta")
     sparse = Block(Pivot(), free, rows=as_amount(beta, "beta"))
     other = Block(Pivot(), free, l2=size)
-    return task.run([sparse, other] if mode == 0 else [other, sparse], order=(1 - mode, mode), scaled=mode)
+    blocks = [sparse, other] if mode == 0 else [other, sparse]
+    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)

@@ -5,16 +5,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from time import perf_counter
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from ..ask import as_amount, as_count, as_generator
 from ..data import Data, as_data
-from ..factorize import Block, Callback, Result, Reviver, factorize, interrupts, nonnegative_encoder
+from ..factorize import (
+    Block,
+    Callback,
+    Result,
+    Reviver,
+    factorize,
+    give_unit_norm,
+    interrupts,
+    nonnegative_encoder,
+)
 from ..start import Factors, revive, scale_to, starting_factors
+from ..statistics import gram
+from ..updates import Sets
 
+Side = Literal["activations", "components"]
 Function = TypeVar("Function", bound=Callable[..., Result])
 
 
@@ -58,15 +71,26 @@ DEFAULTS: dict[str, Any] = {
 
 RECIPES: dict[str, Callable[..., Result]] = {}
 
+STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
+
 
 def recipe(function: Function) -> Function:
     """Enter a function among the recipes, and spell out its `Options` in its signature."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     shared = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in DEFAULTS.items()]
-    function.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    RECIPES[function.__name__] = function
-    return function
+    names = [p.name for p in own + shared]
+
+    @wraps(function)
+    def checked(*args: Any, **options: Any) -> Result:
+        unknown = ", ".join(sorted(set(options) - set(names)))
+        if unknown:
+            raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
+        return function(*args, **options)
+
+    checked.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
+    RECIPES[function.__name__] = checked
+    return cast(Function, checked)
 
 
 class Task:
@@ -74,12 +98,6 @@ class Task:
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = perf_counter()
-        unknown = set(options) - set(DEFAULTS)
-        if unknown:
-            raise TypeError(
-                f"unknown parameter {', '.join(sorted(unknown))}; besides its own, every recipe takes "
-                f"{', '.join(DEFAULTS)}"
-            )
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
@@ -107,16 +125,11 @@ class Task:
         """
         limits = self.limits(tol)
         start = init if self.options["init"] is None else self.options["init"]
-        with interrupts():
-            if isinstance(start, str) and start == "gradual":
-                factors = gradual_factors(self.data, self.r, blocks[:2], order, self.rng)
-            else:
-                factors = starting_factors(start, self.data, self.r, [b.sets for b in blocks[:2]], self.rng)
-            if isinstance(start, str) and scaled is not None:
-                scale_to(self.data, factors, scaled)
-            result = factorize(
+
+        def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+            return factorize(
                 self.data if data is None else data,
-                [*factors, *more],
+                factors,
                 blocks,
                 order=order,
                 before=before,
@@ -125,7 +138,30 @@ class Task:
                 started=self.started,
                 **limits,
             )
-        return replace(result, encoder=self.encoder(blocks[0]))
+
+        with interrupts():
+            if isinstance(start, str) and start == "gradual":
+                first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
+                factors = [*self.starting_factors("samples", first, scaled), *more]
+                for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
+                    relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+                    factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
+                    factors = fit(factors, relaxed, max_iter=10, tol=0, max_time=limits["max_time"]).factors
+                factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+            else:
+                factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
+            result = fit(factors, blocks, **limits)
+        whole = data is None or data.squared
+        return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+
+    def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
+        """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
+        factors = starting_factors(start, self.data, self.r, sets, self.rng)
+        if isinstance(start, str) and scaled is not None:
+            if sets[1 - scaled].scale_free:
+                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled)
+            scale_to(self.data, factors, scaled)
+        return factors
 
     def limits(self, tol: float) -> dict[str, Any]:
         """When to stop, checked."""
@@ -134,7 +170,7 @@ class Task:
             "max_iter": as_count(asked["max_iter"], "max_iter"),
             "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
-            "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time"),
+            "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
         }
 
@@ -143,13 +179,3 @@ class Task:
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None
-
-
-def gradual_factors(data: Data, r: int, blocks: Sequence[Block], order: Sequence[int], rng: Any) -> Factors:
-    """A start by a few iterations at each of several lower sparsities."""
-    factors = starting_factors("samples", data, r, [b.sets.relaxed(0.2) for b in blocks], rng)
-    for share in (0.2, 0.4, 0.6, 0.8):
-        relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-        factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
-        factors = factorize(data, factors, relaxed, order=order, before=order[1:], max_iter=10, tol=0).factors
-    return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]

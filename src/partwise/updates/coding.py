@@ -18,7 +18,8 @@ from ..projections import Nonnegative
 from ..statistics import Array, Stats
 from .pivot import Pivot, cholesky, grow_support, solve_support
 from .protocol import State
-from .sets import Columns, Sets
+from .sequential import Sequential
+from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)
@@ -29,32 +30,36 @@ class Coding:
     solution loses its smallest entry and is solved again on what is left, until few enough remain. Both are heuristics:
     exact on the support that they find, which need not be the best one.
 
+    Supports are chosen in the first call and in every ``every``-th after that; in between the factor is improved on
+    them.
+
     Parameters
     ----------
     nonzeros : int
     reverse : bool
+    every : int
     """
 
     nonzeros: int
     reverse: bool = True
+    every: int = 1
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
-        """Replace ``factor``."""
-        norms = np.sqrt(stats.gram.diagonal())
-        unit = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)  # parts of all sizes count alike
-        gram = stats.gram * unit * unit[:, None]
-        cross = np.ascontiguousarray(stats.cross * unit, dtype=float)
+        """Replace ``factor``, or improve it on its support."""
+        calls = state.get("calls", 0)
+        if calls % self.every:
+            factor, _ = Sequential()(factor, stats, Columns.same(Support(), len(sets)), {})
+            return factor, {"calls": calls + 1}
+        cross, gram, scale = stats.normalised()  # parts of all sizes count alike
         if self.reverse:
-            free = Columns.same(Nonnegative(), len(sets))
-            full, _ = Pivot()(factor, stats, free, {})
-            solution = np.ascontiguousarray(full * norms, dtype=float)
+            full, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
+            solution = np.divide(full, scale, out=np.zeros(full.shape), where=scale > 0)
             shrink_rows(solution, cross, gram, self.nonzeros)
         else:
-            solution = np.zeros_like(cross)
-            for_rows = np.arange(len(cross))
-            grow_support(solution, cross, gram, for_rows, self.nonzeros)
-        factor[...] = solution * unit
-        return factor, state
+            solution = np.zeros(cross.shape)
+            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros)
+        factor[...] = solution * scale
+        return factor, {"calls": calls + 1}
 
 
 @kernel

@@ -57,7 +57,8 @@ class Cone:
             if stats.loss(free) < loss:
                 factor, loss = free, stats.loss(free)
         for _ in range(self.rounds):
-            moved = settled(solve_cone(solver, factor, stats, ends, unit, planes=True), factor, sets)
+            touching = np.array([f if f.any() else sets[j](stats.cross[:, j]) for j, f in enumerate(factor.T)]).T
+            moved = settled(solve_cone(solver, touching, stats, ends, unit, planes=True), factor, sets)
             better = stats.loss(moved)
             if not better < loss:
                 break
@@ -83,13 +84,11 @@ def norm_ends(s: Any, m: int) -> tuple[float, float]:
         return l1_norm(unit.sparsity, m), l1_norm(unit.sparsity, m)
     if isinstance(unit, HoyerBetween):
         return l1_norm(1.0 if unit.hi is None else unit.hi, m), l1_norm(0.0 if unit.lo is None else unit.lo, m)
-    if getattr(s, "unit_norm", None) is False and not hasattr(s, "nonzeros"):
-        return 1.0, float(np.sqrt(m))
     raise ValueError(f"Cone solves for sparsities at any norm, not for {s!r}")
 
 
 def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
-    """A solution in the factor's precision and exactly in its sets; columns that vanish keep their old direction."""
+    """A solution in the factor's precision, and exactly in its sets."""
     if solution is None:
         return factor
     moved = np.asfortranarray(np.maximum(solution, 0), dtype=factor.dtype)
@@ -98,7 +97,7 @@ def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
 
 
 def solve_cone(clarabel: Any, factor: Array, stats: Stats, ends: Array, unit: Array, planes: bool) -> Array | None:
-    """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and half-spaces); None where the solver gives up.
+    """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and half-spaces at ``factor``); None where the solver gives up.
 
     Columns are solved in units of 1/√G_jj and of the size of the answer, which the solver's tolerances expect.
     """

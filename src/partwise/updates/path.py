@@ -40,12 +40,10 @@ class Path:
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor``."""
-        norms = np.sqrt(stats.gram.diagonal())
-        unit = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)  # the penalty knows no part's size
-        gram = stats.gram * unit * unit[:, None]
-        solution = np.zeros(stats.cross.shape)
-        follow_rows(solution, np.ascontiguousarray(stats.cross * unit, dtype=float), gram, self.nonzeros, self.refit)
-        factor[...] = solution * unit
+        cross, gram, scale = stats.normalised()  # the penalty knows no part's size
+        solution = np.zeros(cross.shape)
+        follow_rows(solution, cross, gram, self.nonzeros, self.refit)
+        factor[...] = solution * scale
         return factor, state
 
 

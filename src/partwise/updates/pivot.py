@@ -35,14 +35,12 @@ class Pivot:
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""
         require_nonnegative(sets, "Pivot")
-        norms = np.sqrt(stats.gram.diagonal())
-        unit = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)  # parts of all sizes count alike
-        gram = stats.gram * unit * unit[:, None]
-        cross = np.ascontiguousarray(stats.cross * unit)
-        solution = np.ascontiguousarray(factor * norms)
+        cross, gram, scale = stats.normalised()  # parts of all sizes count alike
+        used = scale > 0
+        solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
         open_rows = solve_rows(solution, cross, gram, grouped(solution > 0))
         grow_support(solution, cross, gram, open_rows, len(gram))
-        factor[...] = np.where(norms > 0, solution * unit, factor)
+        factor[...] = np.where(used, solution * scale, factor)
         return factor, state
 
 

@@ -12,25 +12,28 @@ from dataclasses import dataclass
 
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
-from .multiplicative import Multiplicative
 from .pivot import Pivot
 from .protocol import State
-from .sets import Columns, Sets
+from .sequential import Sequential
+from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """Nonnegative least squares, projected to the sets, then ``repeats`` multiplicative updates, which keep zeros.
+    """Nonnegative least squares, projected to the sets, then ``sweeps`` over what is left, zeros staying zero.
 
-    A heuristic: the loss may rise where the largest entries are not the best ones.
+    Supports are chosen in the first call and in every ``every``-th after that; in between there are only the sweeps. A
+    heuristic: the loss may rise where the largest entries are not the best ones.
     """
 
-    repeats: int = 10
+    sweeps: int = 3
+    every: int = 1
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
-        """Replace ``factor``."""
-        free = Columns.same(Nonnegative(), len(sets))
-        factor, _ = Pivot()(factor, stats, free, {})
-        factor = sets.project(factor)
-        factor, _ = Multiplicative(self.repeats)(factor, stats, free, {})
-        return factor, state
+        """Replace ``factor``, or improve it on its support."""
+        calls = state.get("calls", 0)
+        if calls % self.every == 0:
+            factor, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
+            factor = sets.project(factor)
+        factor, _ = Sequential(self.sweeps)(factor, stats, Columns.same(Support(), len(sets)), {})
+        return factor, {"calls": calls + 1}

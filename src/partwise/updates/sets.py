@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..projections import Grouped, Hoyer, Nonnegative, Projection
+from ..compiled import kernel
+from ..projections import Grouped, Hoyer, Nonnegative, Projection, hoyer_sparsity
+from ..projections.columns import project_column
 from ..statistics import Array
 
 
@@ -156,6 +158,10 @@ class Rows:
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Move every row of ``factor`` to the nearest point of the set, in place."""
+        if hasattr(self.row, "encoded"):
+            code, low, high = self.row.encoded(factor.shape[1])
+            project_rows(code, low, high, factor)
+            return factor
         for i, row in enumerate(factor):
             factor[i] = self.row(row, near=None if near is None else near[i])
         return factor
@@ -169,6 +175,18 @@ class Support:
         """The nearest point to ``b``."""
         y = np.maximum(b, 0)
         return y if near is None else np.where(near > 0, y, 0)
+
+
+@dataclass(frozen=True)
+class Present:
+    """{y ≥ 0 of unit norm, as sparse as ``near``}; without ``near`` of sparsity ``mean``."""
+
+    mean: float
+    unit_norm = True
+
+    def __call__(self, b: Any, near: Any = None) -> Array:
+        """The nearest point to ``b``."""
+        return Hoyer(self.mean if near is None else float(hoyer_sparsity(near)))(b, near)
 
 
 @dataclass(frozen=True)
@@ -186,8 +204,8 @@ class Whole:
         return self.r
 
     def __getitem__(self, j: int) -> Projection:
-        """The mean itself: columns that all have it are in the set."""
-        return Hoyer(self.group.sparsity)
+        """The sparsity that a column has while the others keep theirs."""
+        return Present(self.group.sparsity)
 
     def encoded(self, m: int) -> None:
         """Columns have no set of their own."""
@@ -200,3 +218,13 @@ class Whole:
         """Move ``factor`` to the nearest point, in place."""
         factor[...] = self.group(factor)
         return factor
+
+
+@kernel
+def project_rows(code: int, low: float, high: float, factor: Any) -> None:
+    """Move every row to the nearest point of one set."""
+    row, out = np.empty(factor.shape[1], dtype=factor.dtype), np.empty(factor.shape[1], dtype=factor.dtype)
+    for i in range(factor.shape[0]):
+        row[:] = factor[i]
+        project_column(code, low, high, row, row[:0], out, np.nan)
+        factor[i] = out
