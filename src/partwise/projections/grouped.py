@@ -47,16 +47,19 @@ class Grouped:
         matrix = np.asarray(b)
         if matrix.ndim != 2 or not matrix.size:
             raise ValueError(f"b has shape {matrix.shape}: give a matrix with at least one row and one column")
+        if matrix.dtype.kind not in "buif":
+            raise ValueError(f"b has dtype {matrix.dtype}: give real numbers")
+        matrix = matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64, order="F", copy=False)
         if not np.isfinite(matrix).all():
             raise ValueError("b holds values that are not finite: replace or remove them")
         m = len(matrix)
-        columns = [np.ascontiguousarray(column) for column in matrix.T]
-        if m == 1:
-            return np.ones_like(matrix)
-        want = l1_norm(self.sparsity, m)
+        if m == 1 or self.sparsity == 0:
+            return np.full_like(matrix, 1 / math.sqrt(m), order="F")
+        exponent = int(np.frexp(np.abs(matrix).max())[1])  # no square leaves the range
+        columns = [np.ldexp(column.astype(float), -exponent) for column in matrix.T]
         out = np.empty_like(matrix, order="F")
-        for j, k in enumerate(shared_norms(columns, want)):
-            out[:, j] = sparse_opt(columns[j], k)
+        for j, k in enumerate(shared_norms(columns, l1_norm(self.sparsity, m))):
+            out[:, j] = sparse_opt(matrix[:, j], k)
         return out
 
 

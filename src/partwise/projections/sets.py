@@ -67,6 +67,12 @@ def as_sparsity(value: Any, name: str = "sparsity") -> float:
     return float(value)
 
 
+def safe_norm(x: npt.NDArray[Any]) -> float:
+    """‖x‖₂, whatever its scale."""
+    top = float(np.abs(x).max())
+    return top * float(np.linalg.norm(x / top)) if top > 0 else 0.0
+
+
 def l1_norm(sparsity: float, m: int) -> float:
     """k = ‖y‖₁ of a unit vector of length ``m`` with that Hoyer sparsity."""
     return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
@@ -225,10 +231,10 @@ class FreeNorm:
         vector = as_vector(b)
         if near is not None:
             near = as_vector(near, "near").astype(float)
-            size = float(np.linalg.norm(near))
+            size = safe_norm(near)
             near = near / size if size > 0 else None
         y = self.unit(vector, near)
-        scale = float(np.linalg.norm(vector) if self.keep else max(np.dot(y, vector), 0.0))
+        scale = safe_norm(vector) if self.keep else max(float(np.dot(y, vector)), 0.0)
         return y * vector.dtype.type(scale)
 
     def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:

@@ -22,10 +22,10 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Path:
-    """For every row the solution of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 at the least λ with at most ``nonzeros`` of them.
+    """For every row the solution of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 at the λ where it has ``nonzeros`` of them.
 
     From λ = max c, where h = 0, h is followed as a piecewise linear function of λ: an entry joins when its slope
-    reaches λ and leaves when it falls to zero. The path ends where one entry too many would join.
+    reaches λ and leaves when it falls to zero. The path ends where one entry too many would join for the first time.
 
     Parameters
     ----------
@@ -57,10 +57,11 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
     for i in range(h.shape[0]):
         for a in range(r):
             passive[a], useless[a], h[i, a] = False, gram[a, a] <= 0, 0.0
-        size, left = 0, -1
+        size, left, last = 0, -1, -1
         level = largest_slope(cross[i], useless)
+        floor = 1e-13 * level  # what happens below is rounding: the path is at its end
         for _ in range(8 * r + 8):
-            if level <= 0:
+            if level <= floor:
                 break
             # on the support h(λ) = x − λ·ray
             if size:
@@ -68,14 +69,14 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
                     break
                 solve_support(gram, ones, passive, factor, ray, dual)
                 solve_support(gram, cross[i], passive, factor, x, dual)
-            following, event, joins = 0.0, -1, False
+            following, event, joins = floor, -1, False
             for a in range(r):
-                if passive[a]:
-                    if ray[a] < 0 and a != left:  # falls as λ falls
-                        at = x[a] / ray[a]
-                        if following < at < level:
-                            following, event, joins = at, a, False
-                elif not useless[a] and a != left:
+                if passive[a] and ray[a] < 0:  # falls as λ falls
+                    at = min(x[a] / ray[a], level)
+                    if at > following:
+                        following, event, joins = at, a, False
+            for a in range(r):  # of equal levels, entries leave before others join
+                if not passive[a] and not useless[a] and a != left:
                     slope, turn = cross[i, a], 1.0
                     for b in range(r):
                         if passive[b]:
@@ -86,10 +87,9 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
                         at = min(slope / turn, level)
                         if at > following:
                             following, event, joins = at, a, True
-            if joins and size == most:
-                break_at(h, i, x, ray, passive, following)
+            if size > most and (joins or following < level):  # one too many has joined, and none leaves for it
                 break
-            level = following
+            level = following if event >= 0 else 0.0
             break_at(h, i, x, ray, passive, level)
             left = -1
             if event < 0:
@@ -99,8 +99,12 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
             if joins and cholesky(gram, passive, factor) < 0:
                 passive[event], useless[event] = False, True
                 size -= 1
-            elif not joins:
+            elif joins:
+                last = event
+            else:
                 left, h[i, event] = event, 0.0
+        if size > most:
+            passive[last] = False
         if refit:
             solve_chosen(h[i], cross[i], gram, passive, factor, x, dual)
 
@@ -125,8 +129,6 @@ def break_at(h: Any, i: int, x: Any, ray: Any, passive: Any, level: float) -> No
 @kernel
 def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, factor: Any, x: Any, dual: Any) -> None:
     """Least squares on the support, entries that turn negative leaving it."""
-    for a in range(h.size):
-        passive[a] = h[a] > 0
     negative = True
     while negative:
         if cholesky(gram, passive, factor) <= 0:

@@ -160,7 +160,7 @@ class Rows:
         """Move every row of ``factor`` to the nearest point of the set, in place."""
         if hasattr(self.row, "encoded"):
             code, low, high = self.row.encoded(factor.shape[1])
-            project_rows(code, low, high, factor)
+            project_rows(code, low, high, factor, np.empty((0, 0)) if near is None else near.astype(float))
             return factor
         for i, row in enumerate(factor):
             factor[i] = self.row(row, near=None if near is None else near[i])
@@ -221,10 +221,11 @@ class Whole:
 
 
 @kernel
-def project_rows(code: int, low: float, high: float, factor: Any) -> None:
-    """Move every row to the nearest point of one set."""
+def project_rows(code: int, low: float, high: float, factor: Any, near: Any) -> None:
+    """Move every row to the nearest point of one set; ``near`` (empty: none) decides among equals."""
     row, out = np.empty(factor.shape[1], dtype=factor.dtype), np.empty(factor.shape[1], dtype=factor.dtype)
     for i in range(factor.shape[0]):
         row[:] = factor[i]
-        project_column(code, low, high, row, row[:0], out, np.nan)
+        other = near[i].copy() if near.size else near.ravel()
+        project_column(code, low, high, row, other, out, np.nan)
         factor[i] = out

@@ -1,0 +1,247 @@
+"""A matrix between the factors, and the Kullback–Leibler divergence: their statistics against the definitions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import random_factors
+
+from partwise.data import as_data
+from partwise.data.divergence import DivergenceData
+from partwise.middle import MIDDLE, WithMiddle, revive_unused
+from partwise.projections import Hoyer, Nonnegative
+from partwise.statistics import gram
+from partwise.updates import Columns, Divergence, Multiplicative, Pivot, Sequential
+
+KINDS = {
+    "dense": np.asarray,
+    "Fortran order": np.asfortranarray,
+    "CSR": sp.csr_array,
+    "CSC": sp.csc_array,
+    "float32": lambda X: X.astype(np.float32),
+    "CSR, float32": lambda X: sp.csr_array(X, dtype=np.float32),
+    "CSC, float32": lambda X: sp.csc_array(X, dtype=np.float32),
+}
+MIDDLES = ("diagonal", "full", "fixed")
+DEFINED = pytest.mark.parametrize("kind", KINDS)
+
+
+def counts(rng, n=9, m=7):
+    X = rng.poisson(1.0, (n, m)) * rng.random((n, m))
+    X[2], X[:, 3] = 0, 0
+    return X
+
+
+def with_middle(X, which, r, rng):
+    """The data and its factors, D among them where it is not fixed, and D as a matrix."""
+    data = as_data(X)
+    factors = random_factors(data.shape, r, rng, data.dtype)
+    D = np.diag(rng.random(r)) if which == "diagonal" else rng.random((r, r))
+    D = D.astype(data.dtype).astype(float)
+    if which == "fixed":
+        return WithMiddle(data, D), factors, D
+    row = D.diagonal() if which == "diagonal" else D.ravel()
+    return WithMiddle(data), [*factors, np.asfortranarray(row[None], dtype=data.dtype)], D
+
+
+def rest_of(factors, D, which, mode):
+    """What the factor is multiplied with: X (or its transpose, or vec X) is F·restᵀ."""
+    A, P = (f.astype(float) for f in factors[:2])
+    if mode == 0:
+        return P @ D.T
+    if mode == 1:
+        return A @ D
+    r = A.shape[1]
+    pairs = [(j, j) for j in range(r)] if which == "diagonal" else [(j, l) for j in range(r) for l in range(r)]
+    return np.column_stack([np.outer(A[:, j], P[:, l]).ravel() for j, l in pairs])
+
+
+@DEFINED
+@pytest.mark.parametrize("which", MIDDLES)
+@pytest.mark.parametrize("r", [1, 3])
+def test_statistics_are_their_definition(kind, which, r, rng):
+    X = counts(rng)
+    data, factors, D = with_middle(KINDS[kind](X), which, r, rng)
+    rtol = 1e-5 if data.dtype == np.float32 else 1e-12
+    model = factors[0].astype(float) @ D @ factors[1].T.astype(float)
+    direct = np.linalg.norm(X - model) ** 2
+    assert data.squared_error(factors) == pytest.approx(direct, rel=rtol)
+    grams = [gram(f) for f in factors]
+    for mode in range(len(factors)):
+        stats = data.statistics(factors, grams, mode)
+        rest = rest_of(factors, D, which, mode)
+        np.testing.assert_allclose(stats.cross, [X, X.T, X.reshape(1, -1)][mode] @ rest, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(stats.gram, rest.T @ rest, rtol=rtol)
+        assert stats.cross.dtype == data.dtype
+        assert stats.cross.flags.f_contiguous
+        assert stats.sqnorm == pytest.approx(np.sum(X**2), rel=rtol)
+        assert data.loss(stats, factors, grams, mode) == pytest.approx(0.5 * direct, rel=rtol, abs=rtol * stats.sqnorm)
+
+
+def test_a_full_middles_gram_matrix_is_a_kronecker_product(rng):
+    data, factors, _ = with_middle(counts(rng), "full", 3, rng)
+    A, P = factors[:2]
+    stats = data.statistics(factors, [gram(f) for f in factors], MIDDLE)
+    np.testing.assert_allclose(stats.gram, np.kron(A.T @ A, P.T @ P), rtol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["diagonal", "full"])
+def test_products_are_kept_only_while_the_parts_stay(which, rng):
+    X = counts(rng)
+    data, factors, D = with_middle(X, which, 3, rng)
+    grams = [gram(f) for f in factors]
+    data.statistics(factors, grams, 0)
+    for mode in (0, 1, 0):
+        factors[mode] = random_factors(X.shape, 3, rng)[mode]
+        grams[mode] = gram(factors[mode])
+        cross = data.statistics(factors, grams, MIDDLE).cross
+        np.testing.assert_allclose(cross, X.reshape(1, -1) @ rest_of(factors, D, which, MIDDLE), rtol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["diagonal", "full"])
+@pytest.mark.parametrize("solver", [Pivot(), Multiplicative(20)])
+def test_all_three_factors_descend(which, solver, rng):
+    X = counts(rng, 20, 15)
+    data, factors, _ = with_middle(X, which, 3, rng)
+    sets = [Columns.same(Hoyer(0.3), 3), Columns.same(Hoyer(0.5), 3), Columns.same(Nonnegative(), factors[2].size)]
+    factors = [np.asfortranarray(s.project(f)) for s, f in zip(sets, factors, strict=True)]
+    losses = [0.5 * data.squared_error(factors)]
+    for step in range(12):
+        mode = step % 3
+        grams = [gram(f) for f in factors]
+        stats = data.statistics(factors, grams, mode)
+        factors[mode], _ = (solver if mode == MIDDLE else Sequential())(factors[mode], stats, sets[mode], {})
+        losses.append(0.5 * data.squared_error(factors))
+    assert np.all(np.diff(losses) <= 1e-12 * losses[0])
+    assert losses[-1] < 0.9 * losses[0]
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "CSR", "CSC"])
+@pytest.mark.parametrize("dead", [[1], [0, 2], [0, 1, 2, 3]])
+@pytest.mark.parametrize("part", [Nonnegative(), Hoyer(0.5)])
+def test_unused_components_come_back(kind, dead, part, rng):
+    data, factors, _ = with_middle(KINDS[kind](counts(rng, 20, 15)), "diagonal", 4, rng)
+    sets = [Columns.same(Nonnegative(), 4), Columns.same(part, 4), Columns.same(Nonnegative(), 4)]
+    factors[1] = np.asfortranarray(sets[1].project(factors[1]))
+    factors[MIDDLE][0, dead] = 0
+    grams = [gram(f) for f in factors]
+    factors[MIDDLE], _ = Pivot()(factors[MIDDLE], data.statistics(factors, grams, MIDDLE), sets[2], {})
+    factors[MIDDLE][0, dead] = 0
+    before, others = data.squared_error(factors), np.setdiff1d(np.arange(4), dead)
+    kept = [f[:, others].copy() for f in factors]
+    stats = data.statistics(factors, grams, MIDDLE)
+    alive = revive_unused(data, factors, stats, MIDDLE, sets, np.array(dead))
+    assert alive == dead
+    assert data.squared_error(factors) == pytest.approx(before, rel=1e-6)
+    for f, own in zip(factors, kept, strict=True):
+        np.testing.assert_array_equal(f[:, others], own)
+        assert f.min() >= 0
+    grams = [gram(f) for f in factors]
+    slope = data.statistics(factors, grams, MIDDLE).slope(factors[MIDDLE])
+    assert slope[0, dead].max() < 0  # D can lower the loss with each of them
+    factors[MIDDLE], _ = Pivot()(factors[MIDDLE], data.statistics(factors, grams, MIDDLE), sets[2], {})
+    assert factors[MIDDLE][0, dead].max() > 0
+    assert data.squared_error(factors) < before * (1 - 1e-3)
+
+
+def test_components_in_use_and_exact_fits_are_left_alone(rng):
+    activations, parts = random_factors((8, 6), 3, rng)
+    data = WithMiddle(as_data(activations[:, :2] @ parts[:, :2].T))
+    sets = [Columns.same(Nonnegative(), 3)] * 3
+    for weights, dead in (([1.0, 1.0, 0.0], [2]), ([1.0, 0.5, 1.0], [1])):
+        factors = [activations.copy("F"), parts.copy("F"), np.array([weights])]
+        stats = data.statistics(factors, [gram(f) for f in factors], MIDDLE)
+        assert revive_unused(data, factors, stats, MIDDLE, sets, np.array(dead)) == []
+        np.testing.assert_array_equal(factors[0], activations)
+        np.testing.assert_array_equal(factors[1], parts)
+
+
+# The divergence
+
+
+def divergence_problem(kind, rng, r=3):
+    """Data with zeros and a model with zeros, both at the same and at other places."""
+    X = counts(rng)
+    data = as_data(KINDS[kind](X))
+    factors = random_factors(data.shape, r, rng, data.dtype)
+    factors[0][[2, 5]] = 0
+    factors[1][[1, 3]] = 0
+    D = rng.random((r, r)).astype(data.dtype)
+    return X, DivergenceData(data, D), factors, D.astype(float)
+
+
+@DEFINED
+def test_ratios_are_their_definition(kind, rng):
+    X, data, factors, D = divergence_problem(kind, rng)
+    A, P = (f.astype(float) for f in factors)
+    ratio = X / np.maximum(A @ D @ P.T, data.data.floor)
+    grams = [gram(f) for f in factors]
+    rtol = 1e-5 if data.dtype == np.float32 else 1e-12
+    for mode, rest in ((0, P @ D.T), (1, A @ D)):
+        stats = data.statistics(factors, grams, mode)
+        wanted = (ratio.T if mode else ratio) @ rest
+        assert stats.numerator.dtype == data.dtype
+        np.testing.assert_allclose(stats.numerator, wanted, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(stats.sums, rest.sum(axis=0), rtol=rtol)
+
+
+@DEFINED
+def test_the_divergence_is_its_definition(kind, rng):
+    X, data, factors, D = divergence_problem(kind, rng)
+    A, P = (f.astype(float) for f in factors)
+    model = np.maximum(A @ D @ P.T, data.data.floor)
+    terms = model - X
+    terms[X > 0] += X[X > 0] * np.log(X[X > 0] / model[X > 0])
+    rtol = 1e-5 if data.dtype == np.float32 else 1e-12
+    assert data.loss(None, factors, [], 0) == pytest.approx(terms.sum(), rel=rtol)
+    assert data.squared_error(factors) == pytest.approx(np.sum((X - A @ D @ P.T) ** 2), rel=rtol)
+
+
+@pytest.mark.parametrize("kind", ["dense", "CSR", "CSC"])
+def test_an_exact_model_has_no_divergence_and_stays(kind, rng):
+    A, P = random_factors((6, 5), 2, rng)
+    A[1] = 0
+    data = DivergenceData(as_data(KINDS[kind](A @ P.T)), np.eye(2))
+    assert data.loss(None, [A, P], [], 0) == pytest.approx(0, abs=1e-12)
+    for mode, sets in ((0, Columns.same(Nonnegative(), 2)), (1, Columns.same(Nonnegative(), 2))):
+        factor, _ = Divergence()([A, P][mode].copy("F"), data.statistics([A, P], [], mode), sets, {})
+        np.testing.assert_allclose(factor, [A, P][mode], rtol=1e-12)
+
+
+@DEFINED
+def test_multiplicative_updates_lower_the_divergence(kind, rng):
+    X = counts(rng, 20, 15)
+    data = as_data(KINDS[kind](X))
+    sets = Columns.same(Nonnegative(), 3)
+    data = DivergenceData(data, 0.6 * np.eye(3) + 0.4 / 3)
+    factors = random_factors(data.shape, 3, rng, data.dtype)
+    losses = [data.loss(None, factors, [], 0)]
+    for step in range(20):
+        mode = step % 2
+        factors[mode], _ = Divergence()(factors[mode], data.statistics(factors, [], mode), sets, {})
+        assert factors[mode].dtype == data.dtype
+        losses.append(data.loss(None, factors, [], 0))
+    assert np.isfinite(losses).all()
+    assert np.all(np.diff(losses) <= (1e-5 if data.dtype == np.float32 else 1e-12) * losses[0])
+    assert losses[-1] < 0.8 * losses[0]
+    assert not factors[0][2].any()
+    np.testing.assert_allclose((factors[0] @ data.middle @ factors[1].T).sum(), X.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_but_zeros_has_a_divergence_too(kind, rng):
+    data = DivergenceData(as_data(KINDS[kind](np.zeros((4, 3)))), np.eye(2))
+    factors = random_factors((4, 3), 2, rng, data.dtype)
+    assert data.loss(None, factors, [], 0) == pytest.approx((factors[0] @ factors[1].T).sum(), rel=1e-6)
+    assert not data.statistics(factors, [], 0).numerator.any()
+
+
+def test_stored_zeros_change_nothing(rng):
+    X = counts(rng)
+    stored = sp.csr_array(np.ones_like(X))
+    stored.data[:] = X.ravel()
+    factors = random_factors(X.shape, 3, rng)
+    pair = [DivergenceData(as_data(matrix), np.eye(3)) for matrix in (stored, sp.csr_array(X))]
+    assert pair[0].loss(None, factors, [], 0) == pytest.approx(pair[1].loss(None, factors, [], 0), rel=1e-12)
+    for mode in (0, 1):
+        numerators = [data.statistics(factors, [], mode).numerator for data in pair]
+        np.testing.assert_allclose(*numerators, rtol=1e-12)
