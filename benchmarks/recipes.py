@@ -1,6 +1,6 @@
 """All recipes on the same data from the same start: how well, how sparse, how soon.
 
-    python benchmarks/recipes.py [--quick] [--data NAME …] [--seconds 30] [--others 3]
+    python benchmarks/recipes.py [--quick] [--data NAME …] [--sparsity S …] [--seconds 30] [--others 3]
 
 CBCL and ORL at sparsity .3, .5 and .7, three seeds, one thread. `nmfsc` gets ``--seconds`` with Hoyer's projection and
 with ours, everything else ``--others`` (a minute's patience with `nmfsc` makes the race; the others show where they
@@ -155,6 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="200 digits at one sparsity, one seed, tenths of a second")
     parser.add_argument("--data", nargs="+", choices=DATA, default=["CBCL", "ORL"])
+    parser.add_argument("--sparsity", nargs="+", type=float, default=[0.3, 0.5, 0.7])
     parser.add_argument("--seconds", type=float, default=30, help="for nmfsc")
     parser.add_argument("--others", type=float, default=3, help="seconds for the others")
     options = parser.parse_args()
@@ -170,7 +171,7 @@ def main() -> None:
             compare(name, X[:200], 5, 0.5, 1, 0.3, 0.05)
             continue
         contenders(X[:60, :50], 3, shared_start(X[:60, :50], 3, 0.5, 0), 0.5, 0.01)  # compiles
-        for sparsity in (0.3, 0.5, 0.7):
+        for sparsity in options.sparsity:
             compare(name, X, r, sparsity, 3, options.seconds, options.others)
 
 

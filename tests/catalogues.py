@@ -1,4 +1,4 @@
-"""The catalogues that the laws run over: problems, kinds of data, updates, and sets for a factor's columns."""
+"""The catalogues that the laws run over: problems, kinds of data, updates, sets for a factor's columns, recipes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import rel_entr
 
+import partwise
 from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
 from partwise.statistics import Stats
 from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Sequential
@@ -190,3 +192,150 @@ def assert_feasible(factor, sets, atol=1e-10):
             assert np.count_nonzero(column) <= s.nonzeros
         elif isinstance(s, Ball):
             assert np.linalg.norm(column) <= 1 + atol
+
+
+def each(r):
+    """One sparsity for each of r columns, of every form."""
+    choice = (0.3, (0.2, 0.5), None, (0.5, None), (None, 0.4))
+    return [choice[j % len(choice)] for j in range(r)]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe as it is called, and what it promises beside the sparsities and the nonzeros in its options."""
+
+    name: str
+    options: dict
+    unit: tuple = ()  # the modes whose columns have unit norm
+    falls: bool = True
+    penalty: object = None  # of X, activations and parts
+
+    def asked(self, r):
+        return {name: value(r) if callable(value) else value for name, value in self.options.items()}
+
+    def __call__(self, X, r, **options):
+        if self.name == "tpc":
+            pytest.importorskip("clarabel")
+        return getattr(partwise, self.name)(X, r, **{"random_state": 0, **self.asked(r), **options})
+
+    @property
+    def divergence(self):
+        return self.options.get("loss") == "kl"
+
+    def objective(self, X, result):
+        """By its definition, in double precision."""
+        activations, parts = (f.astype(float) for f in result.factors)
+        model = rebuilt(result)
+        if self.divergence:
+            return float(rel_entr(X, model).sum() - X.sum() + model.sum())
+        penalty = 0 if self.penalty is None else self.penalty(X, activations, parts)
+        return 0.5 * float(np.sum((X - model) ** 2)) + penalty
+
+
+def rebuilt(result):
+    """activations · D · components in double precision."""
+    middle = np.eye(result.components.shape[0]) if result.middle is None else result.middle
+    return result.activations.astype(float) @ middle @ result.components.astype(float)
+
+
+def kim_and_park(beta, eta=None, side=0):
+    def penalty(X, *factors):
+        size = X.max() ** 2 if eta is None else eta
+        return 0.5 * (beta * np.sum(factors[side].sum(axis=1) ** 2) + size * np.sum(factors[1 - side] ** 2))
+
+    return penalty
+
+
+RECIPES = {
+    "ssnmf, free": Recipe("ssnmf", {}),
+    "ssnmf": Recipe("ssnmf", {"sparsity": 0.5}, unit=(1,)),
+    "ssnmf, activations": Recipe("ssnmf", {"activation_sparsity": 0.4}, unit=(0,)),
+    "ssnmf, each its own": Recipe("ssnmf", {"sparsity": each, "projection": "sorted"}, unit=(1,)),
+    "ssnmf, faithful": Recipe("ssnmf", {"sparsity": 0.5, "faithful": True, "projection": "hoyer"}, unit=(1,)),
+    "ssnmf, penalised": Recipe(
+        "ssnmf",
+        {"sparsity": 0.5, "l1": 0.1, "l2": 0.2},
+        unit=(1,),
+        penalty=lambda X, activations, parts: 0.1 * activations.sum() + 0.1 * np.sum(activations**2),
+    ),
+    "nmfsc, free": Recipe("nmfsc", {}),
+    "nmfsc": Recipe("nmfsc", {"sparsity": 0.5}),
+    "nmfsc, activations": Recipe("nmfsc", {"activation_sparsity": 0.4}, unit=(0,)),
+    "nmfsc, both": Recipe("nmfsc", {"sparsity": 0.5, "activation_sparsity": (0.2, 0.4)}, unit=(0,)),
+    "nmfsc, each its own": Recipe("nmfsc", {"sparsity": each, "projection": "fast"}),
+    "nmfsc, sorted": Recipe("nmfsc", {"activation_sparsity": each, "projection": "sorted"}, unit=(0,)),
+    "tpc, free": Recipe("tpc", {}),
+    "tpc": Recipe("tpc", {"sparsity": (0.4, 0.6)}),
+    "tpc, activations": Recipe("tpc", {"activation_sparsity": (0.3, 0.5)}),
+    "tpc, both": Recipe("tpc", {"sparsity": (0.4, None), "activation_sparsity": (None, 0.5)}),
+    "tpc, each its own": Recipe("tpc", {"sparsity": each}),
+    **{
+        f"nnsc, {side}, {method}": Recipe(
+            "nnsc",
+            {"l1": 0.2, "side": side, "method": method},
+            unit=(1 - mode,),
+            penalty=lambda X, *factors, mode=mode: 0.2 * factors[mode].sum(),
+        )
+        for mode, side in enumerate(("activations", "components"))
+        for method in ("sequential", "hoyer")
+    },
+    "snmf": Recipe("snmf", {}, penalty=kim_and_park(0.01)),
+    "snmf, components": Recipe("snmf", {"beta": 0.2, "side": "components"}, penalty=kim_and_park(0.2, side=1)),
+    "snmf, eta": Recipe("snmf", {"beta": 0.1, "eta": 0.3}, penalty=kim_and_park(0.1, 0.3)),
+    **{
+        f"nsnmf, {loss}, {theta}": Recipe("nsnmf", {"loss": loss, "theta": theta})
+        for loss in ("squared", "kl")
+        for theta in (0.0, 0.5, 1.0)
+    },
+    "l0": Recipe("l0", {"nonzeros": 5}, falls=False),
+    "l0, sequential": Recipe("l0", {"nonzeros": 5, "method": "sequential"}),
+    "l0, reverse": Recipe("l0", {"nonzeros": 2, "side": "activations"}, falls=False),
+    "l0, forward": Recipe("l0", {"nonzeros": 2, "side": "activations", "method": "forward"}, falls=False),
+    **{
+        f"l0_path, {side}, {'refit' if refit else 'shrunk'}": Recipe(
+            "l0_path", {"nonzeros": 2, "side": side, "refit": refit}, falls=False
+        )
+        for side in ("activations", "components")
+        for refit in (True, False)
+    },
+    **{
+        f"bisparse, {middle}, {solver}": Recipe(
+            "bisparse",
+            {"sparsity": 0.5, "activation_sparsity": 0.3, "middle": middle, "middle_solver": solver},
+            unit=(0, 1),
+        )
+        for middle in ("diagonal", "full")
+        for solver in ("nnls", "multiplicative")
+    },
+    "bisparse, each its own": Recipe(
+        "bisparse", {"sparsity": each, "activation_sparsity": (0.2, 0.5), "projection": "hoyer"}, unit=(0, 1)
+    ),
+    "grouped": Recipe("grouped", {"sparsity": 0.5}, unit=(1,)),
+    "grouped, activations": Recipe("grouped", {"sparsity": 0.3, "side": "activations"}, unit=(0,)),
+}
+
+
+def assert_promised(recipe, result, atol=1e-10):
+    """Nonnegative and finite, with the norms, sparsities and nonzeros asked for. A column of any norm may be zero."""
+    factors, asked = result.factors, recipe.asked(result.factors[0].shape[1])
+    for array in (*factors, *([] if result.middle is None else [result.middle])):
+        assert np.isfinite(array).all()
+        assert array.min() >= 0
+    for mode in recipe.unit:
+        np.testing.assert_allclose(np.linalg.norm(factors[mode].astype(float), axis=0), 1, atol=atol)
+    side = ("activations", "components").index(
+        asked.get("side", "activations" if "path" in recipe.name else "components")
+    )
+    if "nonzeros" in asked:  # of each part, or of each sample or feature
+        axis = 0 if recipe.name == "l0" and side == 1 else 1
+        assert np.count_nonzero(factors[side], axis=axis).max() <= asked["nonzeros"]
+    elif recipe.name == "grouped":
+        assert abs(hoyer_sparsity(factors[side].astype(float), axis=0).mean() - asked["sparsity"]) <= atol
+    else:
+        for factor, name in zip(factors, ("activation_sparsity", "sparsity"), strict=True):
+            wanted = asked.get(name)
+            for j, column in enumerate(factor.T.astype(float)):
+                one = wanted[j] if isinstance(wanted, list) else wanted
+                lo, hi = one if isinstance(one, tuple) else (one, one)
+                if column.any():
+                    assert (lo or 0) - atol <= hoyer_sparsity(column) <= (1 if hi is None else hi) + atol

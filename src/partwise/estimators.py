@@ -211,18 +211,18 @@ class SparseNMF(  # type: ignore[misc]
             )
         given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
         given = {name: value for name, value in given.items() if value is not None}
-        given |= {name: getattr(self, name) for name in ("l1", "l2") if np.any(getattr(self, name))}
+        needed = {n for n, p in inspect.signature(recipe).parameters.items() if p.default is p.empty} - {
+            "X",
+            "n_components",
+        }
+        given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or np.any(getattr(self, n))}
         if set(given) - own:
             why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
                 f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}{why}, which takes "
                 f"{', '.join(sorted(own))}"
             )
-        missing = [
-            name
-            for name, p in inspect.signature(recipe).parameters.items()
-            if p.kind is p.KEYWORD_ONLY and p.default is p.empty and name not in given | extra
-        ]
+        missing = sorted(needed - set(given) - set(extra))
         if missing:
             where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
             raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")

@@ -24,14 +24,14 @@ def bisparse(
     sparsity: Any,
     activation_sparsity: Any,
     middle: Literal["diagonal", "full"] = "diagonal",
-    middle_solver: Literal["nnls", "multiplicative"] = "nnls",
+    middle_solver: Literal["nnls", "multiplicative"] | None = None,
     projection: Method = "fast",
     **options: Unpack[Options],
 ) -> Result:
     """Bi-sparse NMF (the paper's appendix): parts and activations of exactly the sparsities that you name.
 
     min ½‖X − activations·D·components‖² with parts and activations of unit norm and D ≥ 0 between them, diagonal or
-    full. Both factors are sequential passes over Hoyer sets, D is nonnegative least squares. The loss never rises.
+    full. Both factors are sequential passes over Hoyer sets, D nonnegative least squares. The loss never rises.
     ``Result.middle`` is D (r × r).
 
     Parameters
@@ -43,8 +43,10 @@ def bisparse(
         Hoyer sparsity in [0, 1] of each part over the features, and of each part's activations over the samples.
     middle : {"diagonal", "full"}
         A full D explains more, at a cost that grows with the fourth power of n_components (at most 64).
-    middle_solver : {"nnls", "multiplicative"}
-        Exactly, or by the paper's Diag-mult (its numerator read as WᵀXHᵀ).
+    middle_solver : {"nnls", "multiplicative"}, optional
+        Exactly, or by the paper's Diag-mult (its numerator read as WᵀXHᵀ). By default a diagonal D is solved exactly
+        and a full one by Diag-mult: solved exactly from the start, a full D uses few of its entries and leaves
+        components without a use.
     projection : {"fast", "sorted", "hoyer"}
         How the nearest sparse vector is found; the answers are equal.
     init, max_iter, tol, kkt_tol, max_time, random_state, callback
@@ -78,6 +80,8 @@ def bisparse(
         raise ValueError(
             f"n_components={r}: a full D has a Gram matrix of r⁴ entries; take at most {MOST}, or 'diagonal'"
         )
+    if middle_solver is None:
+        middle_solver = "nnls" if diagonal else "multiplicative"
     exact = as_choice(middle_solver, "middle_solver", ("nnls", "multiplicative")) == "nnls"
     solver: Update = Pivot() if exact else Multiplicative(10)
     sets = [

@@ -70,17 +70,19 @@ def shrink_rows(h: Any, cross: Any, gram: Any, most: int) -> None:
     factor, x, dual = np.empty((r, r)), np.empty(r), np.empty(r)
     for i in range(h.shape[0]):
         size = 0
+        least = 1e-12 * h[i].max()  # what is smaller is rounding
         for a in range(r):
-            passive[a] = h[i, a] > 0
+            passive[a] = h[i, a] > least
+            h[i, a] = h[i, a] if passive[a] else 0.0
             size += passive[a]
         while size > most:
-            least = -1
+            smallest = -1
             for a in range(r):
-                if passive[a] and (least < 0 or h[i, a] < h[i, least]):
-                    least = a
-            passive[least] = False
+                if passive[a] and (smallest < 0 or h[i, a] < h[i, smallest]):
+                    smallest = a
+            passive[smallest] = False
             size -= 1
-            h[i, least] = 0.0
+            h[i, smallest] = 0.0
             negative = True
             while negative and size > 0 and cholesky(gram, passive, factor) > 0:
                 solve_support(gram, cross[i], passive, factor, x, dual)

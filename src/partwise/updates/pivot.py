@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel
+from ..compiled import kernel, reduction
 from ..statistics import Array, Stats
 from .protocol import State, require_nonnegative
 from .sets import Sets
@@ -128,9 +128,7 @@ def cholesky(gram: Any, passive: Any, factor: Any) -> int:
         a = members[p]
         for q in range(p + 1):
             b = members[q]
-            total = gram[a, b]
-            for n in range(q):
-                total -= factor[p, n] * factor[q, n]
+            total = gram[a, b] - row_product(factor, p, q)
             if q < p:
                 factor[p, q] = total / factor[q, q]
             elif total > 1e-13 * gram[a, a]:
@@ -138,6 +136,15 @@ def cholesky(gram: Any, passive: Any, factor: Any) -> int:
             else:
                 return -1
     return members.size
+
+
+@reduction
+def row_product(factor: Any, p: int, q: int) -> float:
+    """Σ_n factor_pn·factor_qn over n < q."""
+    total = 0.0
+    for n in range(q):
+        total += factor[p, n] * factor[q, n]
+    return total
 
 
 @kernel

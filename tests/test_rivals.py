@@ -1,0 +1,446 @@
+"""Every recipe keeps its promises: constraints, a loss that falls and is what its definition says, seeds, edges."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import RECIPES, assert_promised, planted, rebuilt, stats_of
+from scipy.optimize import linear_sum_assignment, nnls
+
+import partwise as pw
+from partwise.metrics import fixed_point_residual
+from partwise.recipes import RECIPES as FUNCTIONS
+from partwise.updates import Columns
+
+pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+
+R = 4
+DTYPES = [np.float64, np.float32]
+
+
+@pytest.fixture(params=RECIPES)
+def recipe(request):
+    return RECIPES[request.param]
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    return planted(rng, n=18, m=22, r=R, noise=0.1).X
+
+
+def relative_error(X, result):
+    return np.linalg.norm(X - rebuilt(result)) / np.linalg.norm(X)
+
+
+# laws
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_promises_are_kept(X, recipe, dtype):
+    X = X.astype(dtype)
+    result = recipe(X, R, max_iter=3 if recipe.name == "tpc" else 15, tol=0)
+    assert {f.dtype for f in result.factors} == {np.dtype(dtype)}
+    assert_promised(recipe, result, 1e-10 if dtype == np.float64 else 1e-5)
+    size = 0.5 * np.linalg.norm(X.astype(float)) ** 2
+    slack = 1e-9 if dtype == np.float64 else 1e-4
+    if recipe.falls:
+        assert np.all(np.diff(result.losses) <= slack * result.losses[:-1])
+    assert result.losses[-1] < result.losses[0]
+    assert result.losses[-1] == pytest.approx(recipe.objective(X.astype(float), result), rel=slack, abs=slack * size)
+    error = relative_error(X.astype(float), result)
+    assert result.relative_error == pytest.approx(error, abs=1e-8 if dtype == np.float64 else 1e-4)
+
+
+def test_seeds_decide(X, recipe):
+    one, same, other = (recipe(X, R, max_iter=2, random_state=seed) for seed in (0, 0, 1))
+    for a, b, c in zip(one.factors, same.factors, other.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert not np.array_equal(a, c)
+    np.testing.assert_array_equal(one.losses, same.losses)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asfortranarray])
+def test_all_forms_of_data_agree(X, recipe, form):
+    X = np.maximum(X - np.median(X), 0)
+    max_iter, atol = (1, 1e-6) if recipe.name == "tpc" else (4, 1e-8)  # a cone program is solved to a tolerance
+    start = {"init": "random"}  # parts that are samples leave exact ties, which rounding decides
+    dense, other = (recipe(Z, R, max_iter=max_iter, tol=0, **start) for Z in (X, form(X)))
+    for a, b in zip(dense.factors, other.factors, strict=True):
+        np.testing.assert_allclose(b, a, atol=atol)
+    np.testing.assert_allclose(other.losses, dense.losses, rtol=atol)
+
+
+def test_all_problems_are_survived(problem, recipe):
+    result = recipe(problem.X, problem.r, max_iter=2 if recipe.name == "tpc" else 4)
+    assert_promised(recipe, result)
+    assert np.isfinite(result.losses).all()
+    size = 0.5 * np.linalg.norm(problem.X) ** 2
+    if recipe.falls:
+        assert np.all(np.diff(result.losses) <= 1e-9 * result.losses[:-1] + 1e-14 * size)
+    assert result.losses[-1] == pytest.approx(recipe.objective(problem.X, result), rel=1e-8, abs=1e-13 * size)
+
+
+def test_nothing_but_zeros(recipe):
+    result = recipe(np.zeros((6, 7)), 3, max_iter=3)
+    assert_promised(recipe, result)
+    assert result.relative_error == 0
+    assert np.isfinite(result.losses).all()
+
+
+@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+@pytest.mark.parametrize("name", ["ssnmf", "nmfsc, both", "nnsc, activations, sequential", "snmf", "grouped", "l0"])
+def test_all_starts_serve(X, name, init):
+    assert_promised(RECIPES[name], RECIPES[name](X, R, init=init, max_iter=3))
+
+
+@pytest.mark.parametrize("name", ["nsnmf, squared, 0.5", "nsnmf, kl, 0.5", "bisparse, diagonal, nnls"])
+@pytest.mark.parametrize("init", ["nndsvd", "gradual"])
+def test_all_starts_serve_with_a_middle(X, name, init):
+    assert_promised(RECIPES[name], RECIPES[name](X, R, init=init, max_iter=3))
+
+
+@pytest.mark.parametrize("name", ["l0", "l0, sequential", "l0, reverse", "l0, forward", "l0_path, components, refit"])
+def test_as_many_nonzeros_as_allowed_are_used(X, name):
+    recipe = RECIPES[name]
+    result = recipe(X, R, max_iter=5)
+    counts = {np.count_nonzero(factor, axis=axis).max() for factor in result.factors for axis in (0, 1)}
+    assert recipe.options["nonzeros"] in counts
+
+
+# stopping
+
+
+def test_stops_are_obeyed(X, recipe):
+    result = recipe(X, R, max_iter=3, tol=0)
+    assert (result.n_iter, len(result.losses), result.converged) == (3, 4, False)
+    result = recipe(X, R, max_time=0, tol=0)
+    assert result.n_iter == 1
+    assert "max_time=0" in result.stop_reason
+    seen = []
+    result = recipe(X, R, tol=0, callback=lambda it: seen.append(it.loss) or it.n_iter == 2)
+    assert result.n_iter == 2
+    assert "callback" in result.stop_reason
+    np.testing.assert_array_equal(seen, result.losses)
+
+
+def test_a_large_tolerance_ends_at_once(X, recipe):
+    result = recipe(X, R, tol=1e9)
+    assert result.n_iter == 1
+    assert result.converged
+
+
+SOLVES = [
+    "ssnmf, free",
+    "ssnmf",
+    "ssnmf, activations",
+    "ssnmf, penalised",
+    "nnsc, activations, sequential",
+    "nnsc, components, sequential",
+    "snmf",
+    "snmf, components",
+    "snmf, eta",
+    "nsnmf, squared, 0.0",
+    "nsnmf, squared, 0.5",
+    "l0, sequential",
+    "bisparse, diagonal, nnls",
+    "bisparse, full, nnls",
+    "bisparse, diagonal, multiplicative",
+    "tpc",
+]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", SOLVES)
+def test_in_the_end_no_column_can_improve(X, name):
+    result = RECIPES[name](X, R, tol=0, kkt_tol=3e-4, max_iter=4000)
+    assert result.converged
+    assert "kkt_tol" in result.stop_reason
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("name", "mode", "set_of"),
+    [
+        ("nmfsc", 1, lambda column: pw.FreeNorm(pw.Hoyer(0.5))),
+        ("nmfsc, activations", 0, lambda column: pw.Hoyer(0.4)),
+        ("nnsc, activations, hoyer", 1, lambda column: pw.HoyerBetween()),
+        ("grouped", 1, lambda column: pw.Hoyer(pw.hoyer_sparsity(column))),
+    ],
+)
+def test_slow_ones_come_nearer_to_a_fixed_point(X, name, mode, set_of):
+    def residual(max_iter):
+        result = RECIPES[name](X, R, tol=0, max_iter=max_iter)
+        sets = Columns(tuple(map(set_of, result.factors[mode].T)))
+        return fixed_point_residual(result.factors[mode], stats_of(X, result.factors, mode), sets)
+
+    assert residual(200) < 0.3 * residual(5)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("name", "sparsity"), [("grouped", 0.5), ("nmfsc", 0.8), ("tpc", (0.7, 0.8)), ("ssnmf", 0.8)])
+def test_the_residual_measured_can_be_met(X, name, sparsity):
+    """Where the sparsity binds."""
+    if name == "tpc":
+        pytest.importorskip("clarabel")
+    result = getattr(pw, name)(X, R, sparsity=sparsity, tol=0, kkt_tol=1e-2, max_iter=300, random_state=0)
+    assert result.converged
+
+
+@pytest.mark.heavy
+def test_a_line_search_without_success_is_short(X):
+    """At a point that no step improves, an iteration may not take hundreds of trials."""
+    result = pw.nmfsc(X, R, sparsity=0.9, projection="fast", max_iter=150, tol=0, max_time=5, random_state=0)
+    assert result.n_iter == 150
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+@pytest.mark.parametrize("side", ["activations", "components"])
+def test_snmf_knows_no_scale(X, side, scale):
+    plain, scaled = (pw.snmf(c * X, R, side=side, max_iter=10, tol=0, random_state=0) for c in (1, scale))
+    np.testing.assert_allclose(scaled.losses / scale**2, plain.losses, rtol=1e-6)
+
+
+# recovery
+
+
+def matched_cosines(found, wanted):
+    """The cosine of each wanted part with the found one that is its match in the best matching."""
+    unit = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (found, wanted)]
+    cosines = unit[1] @ unit[0].T
+    return cosines[linear_sum_assignment(-cosines)]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ssnmf", {}), ("nsnmf", {"theta": 0.0}), ("snmf", {"beta": 1e-7, "eta": 1e-7}), ("nmfsc", {}), ("tpc", {})],
+)
+def test_the_only_factorization_is_found(name, options, rng):
+    """Unique by Laurberg et al. (2008): every part has a feature of its own, and a sample."""
+    if name == "tpc":
+        pytest.importorskip("clarabel")
+    parts = np.vstack([np.eye(R), rng.random((12, R)) * (rng.random((12, R)) < 0.6)]).T
+    X = np.vstack([np.eye(R), rng.random((30, R)) * (rng.random((30, R)) < 0.6)]) @ parts
+    result = getattr(pw, name)(X, R, init="nndsvd", tol=0, max_iter=4000, random_state=0, **options)
+    assert result.relative_error < 3e-3
+    assert matched_cosines(result.components, parts).min() > 0.999
+
+
+def sparse_parts(rng, r=5, m=60):
+    return np.array([pw.Hoyer(0.7)(rng.random(m) ** 3) for _ in range(r)])
+
+
+def few_features(rng, r=5, m=60, nonzeros=12):
+    return np.array([rng.permutation(np.r_[0.2 + rng.random(nonzeros), np.zeros(m - nonzeros)]) for _ in range(r)])
+
+
+def sparse_activations(rng, n=80, r=5):
+    return rng.random((n, r)) * (rng.random((n, r)) < 0.4)
+
+
+def exactly_sparse_activations(rng, n=100, r=5):
+    return np.array([pw.Hoyer(0.5)(rng.random(n) ** 2 * (rng.random(n) < 0.6)) for _ in range(r)]).T * 5
+
+
+def few_activations(rng, n=100, r=5):
+    return np.array([rng.permutation(np.r_[0.2 + rng.random(2), np.zeros(r - 2)]) for _ in range(n)])
+
+
+PLANTED = {
+    "ssnmf": (sparse_parts, sparse_activations, {"sparsity": 0.7}),
+    "nmfsc": (sparse_parts, sparse_activations, {"sparsity": 0.7, "projection": "fast", "max_iter": 600}),
+    "grouped": (sparse_parts, sparse_activations, {"sparsity": 0.7}),
+    "tpc": (sparse_parts, sparse_activations, {"sparsity": (0.68, 0.72), "max_iter": 10}),
+    "bisparse": (sparse_parts, exactly_sparse_activations, {"sparsity": 0.7, "activation_sparsity": 0.5}),
+    "nnsc": (sparse_parts, sparse_activations, {"l1": 0.01}),
+    "snmf": (sparse_parts, sparse_activations, {"beta": 0.01, "eta": 0.01}),
+    "nsnmf": (sparse_parts, sparse_activations, {"theta": 0.1}),
+    "l0": (few_features, sparse_activations, {"nonzeros": 12}),
+    "l0, sequential": (few_features, sparse_activations, {"nonzeros": 12, "method": "sequential"}),
+    "l0, reverse": (sparse_parts, few_activations, {"nonzeros": 2, "side": "activations"}),
+    "l0, forward": (sparse_parts, few_activations, {"nonzeros": 2, "side": "activations", "method": "forward"}),
+    "l0_path": (sparse_parts, few_activations, {"nonzeros": 2}),
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_parts_are_found(name, rng):
+    """By the best of some starts."""
+    make_parts, make_activations, options = PLANTED[name]
+    function = getattr(pw, name.split(",")[0])
+    if name == "tpc":
+        pytest.importorskip("clarabel")
+    parts = make_parts(rng)
+    X = make_activations(rng) @ parts
+    X += 0.002 * rng.random(X.shape)
+    fits = [function(X, 5, **{"tol": 1e-7, "max_iter": 400, "random_state": s, **options}) for s in range(3)]
+    best = min(fits, key=lambda fit: fit.losses[-1])
+    assert matched_cosines(best.components, parts).min() > 0.98
+
+
+# references
+
+
+def hoyer_2004(X, activations, components, sparsity, max_iter):
+    """NMFSC for sparse parts, in Hoyer's order and notation: V ≈ W H is features × samples."""
+    V, W, H = X.T, components.T.copy(), activations.T.copy()
+    step, losses = 1.0, [0.5 * np.sum((X.T - components.T @ activations.T) ** 2)]
+    for _ in range(max_iter):
+        model = W.T @ W @ H
+        H = H * (W.T @ V) / (model + 1e-9 * model.max())
+        norms = np.linalg.norm(H, axis=1)
+        H, W = H / norms[:, None], W * norms
+        slope, before = (W @ H - V) @ H.T, 0.5 * np.sum((V - W @ H) ** 2)
+        while True:
+            moved = W - step * slope
+            moved = np.array([np.linalg.norm(w) * pw.Hoyer(sparsity, "hoyer")(w) for w in moved.T]).T
+            if 0.5 * np.sum((V - moved @ H) ** 2) <= before:
+                break
+            step /= 2
+        W, step = moved, 1.2 * step
+        losses.append(0.5 * np.sum((V - W @ H) ** 2))
+    return H.T, W.T, losses
+
+
+def test_nmfsc_is_hoyers_algorithm(X, rng):
+    activations = rng.random((len(X), R))
+    components = np.array([3 * pw.Hoyer(0.5)(rng.random(X.shape[1])) for _ in range(R)])
+    result = pw.nmfsc(X, R, sparsity=0.5, init=(activations, components), max_iter=30, tol=0)
+    _, parts, losses = hoyer_2004(X, activations, components, 0.5, 30)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-8)
+    assert matched_cosines(result.components, parts).min() > 1 - 1e-10
+
+
+@pytest.mark.parametrize("name", ["nmfsc", "bisparse"])
+def test_projections_give_equal_answers(X, name):
+    fits = [
+        getattr(pw, name)(X, R, sparsity=0.5, activation_sparsity=0.3, projection=p, max_iter=10, tol=0, random_state=0)
+        for p in ("fast", "sorted", "hoyer")
+    ]
+    for other in fits[1:]:
+        for a, b in zip(fits[0].factors, other.factors, strict=True):
+            np.testing.assert_allclose(b, a, atol=1e-8)
+
+
+@pytest.mark.parametrize("side", ["activations", "components"])
+def test_snmf_solves_kim_and_parks_systems(X, side):
+    beta, eta = 0.2, 0.3
+    result = pw.snmf(X, R, beta=beta, eta=eta, side=side, max_iter=20, random_state=0)
+    mode = ("activations", "components").index(side)
+    V = X.T if mode == 0 else X
+    system = np.vstack([result.factors[1 - mode], np.sqrt(beta) * np.ones((1, R))])
+    wanted = [nnls(system, np.r_[v, 0])[0] for v in V.T]
+    np.testing.assert_allclose(result.factors[mode], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("middle", ["diagonal", "full"])
+def test_the_middle_is_nonnegative_least_squares(X, middle):
+    sides = {"sparsity": 0.5, "activation_sparsity": 0.3}
+    options = {"middle": middle, "middle_solver": "nnls", "max_iter": 6, "tol": 0, "random_state": 0}
+    result = pw.bisparse(X, R, **sides, **options)
+    products = np.kron(result.activations, result.factors[1])  # a column for each pair of components
+    if middle == "diagonal":
+        assert np.count_nonzero(result.middle - np.diag(result.middle.diagonal())) == 0
+        found, products = result.middle.diagonal(), products[:, :: R + 1]
+    else:
+        found = result.middle.ravel()
+    np.testing.assert_allclose(found, nnls(products, X.ravel())[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("loss", ["squared", "kl"])
+def test_the_middle_of_nsnmf_is_its_smoothing(X, theta, loss):
+    result = pw.nsnmf(X, R, theta=theta, loss=loss, max_iter=2, random_state=0)
+    np.testing.assert_allclose(result.middle, (1 - theta) * np.eye(R) + theta / R, atol=1e-15)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ssnmf", {}), ("nsnmf", {"theta": 0.0}), ("nmfsc", {"tol": 1e-6}), ("snmf", {"beta": 1e-9, "eta": 1e-9})],
+)
+def test_without_a_penalty_it_is_as_good_as_scikit_learn(X, rng, name, options):
+    from sklearn.decomposition import NMF
+
+    start = rng.random((len(X), R)), rng.random((R, X.shape[1]))
+    reference = NMF(R, init="custom", max_iter=5000, tol=1e-4)
+    reference.fit_transform(X, W=start[0].copy(), H=start[1].copy())
+    result = getattr(pw, name)(X, R, **{"init": start, "tol": 1e-8, "max_iter": 5000, **options})
+    assert result.relative_error * np.linalg.norm(X) == pytest.approx(reference.reconstruction_err_, rel=0.01)
+
+
+@pytest.mark.heavy
+def test_kullback_leibler_is_as_good_as_scikit_learn(X, rng):
+    from sklearn.decomposition import NMF
+
+    start = rng.random((len(X), R)), rng.random((R, X.shape[1]))
+    reference = NMF(R, init="custom", solver="mu", beta_loss="kullback-leibler", max_iter=5000, tol=1e-6)
+    reference.fit_transform(X, W=start[0].copy(), H=start[1].copy())
+    result = pw.nsnmf(X, R, theta=0.0, loss="kl", init=start, tol=1e-6, max_iter=5000)
+    assert np.sqrt(2 * result.losses[-1]) == pytest.approx(reference.reconstruction_err_, rel=0.01)
+
+
+# bad input
+
+
+BAD = [
+    *((name, {"sides": 1}, TypeError, "does not take sides") for name in FUNCTIONS if name != "tpc"),
+    *((name, {"side": "parts"}, ValueError, "side='parts'") for name in ("nnsc", "snmf", "l0", "l0_path", "grouped")),
+    ("nnsc", {"method": "fast"}, ValueError, "method='fast' is not one of 'sequential'"),
+    ("l0", {"method": "forward"}, ValueError, "method='forward' is not one of 'prune', 'sequential'"),
+    ("l0", {"method": "prune", "side": "activations"}, ValueError, "method='prune' is not one of 'reverse'"),
+    ("nsnmf", {"loss": "frobenius"}, ValueError, "loss='frobenius' is not one of 'squared', 'kl'"),
+    *(("nsnmf", {"theta": v}, ValueError, re.escape(f"theta={v!r}")) for v in (1.2, -0.1, "a", None, np.nan)),
+    ("nsnmf", {"loss": "kl", "kkt_tol": 1e-3}, ValueError, "kkt_tol"),
+    *(("nnsc", {"l1": v}, ValueError, f"l1={v!r}") for v in (-1, "a", None, np.nan, np.inf)),
+    *(("snmf", {"beta": v}, ValueError, f"beta={v!r}") for v in (-1, "a", None, np.nan, np.inf)),
+    *(("snmf", {"eta": v}, ValueError, f"eta={v!r}") for v in (-1, "a", np.nan, np.inf)),
+    *((name, {"nonzeros": v}, ValueError, f"nonzeros={v!r}") for name in ("l0", "l0_path") for v in (0, 1.5, True)),
+    *(("grouped", {"sparsity": v}, ValueError, f"sparsity={v!r}") for v in (1.2, -0.1, None)),
+    *(("nmfsc", {"sparsity": v}, ValueError, re.escape(f"sparsity={v!r}")) for v in (1.2, "a")),
+    ("nmfsc", {"activation_sparsity": [0.1]}, ValueError, "activation_sparsity has 1 values"),
+    ("nmfsc", {"projection": "quick"}, ValueError, "projection='quick'"),
+    ("bisparse", {"projection": "quick"}, ValueError, "projection='quick'"),
+    ("bisparse", {"sparsity": None}, ValueError, "sparsity=None: bisparse constrains both"),
+    ("bisparse", {"activation_sparsity": None}, ValueError, "activation_sparsity=None"),
+    ("bisparse", {"middle": "none"}, ValueError, "middle='none' is not one of 'diagonal', 'full'"),
+    ("bisparse", {"middle_solver": "hals"}, ValueError, "middle_solver='hals'"),
+    ("bisparse", {"middle": "full", "n_components": 65}, ValueError, "n_components=65.*at most 64"),
+]
+NEEDED = {
+    "nnsc": {"l1": 0.1},
+    "l0": {"nonzeros": 3},
+    "l0_path": {"nonzeros": 2},
+    "grouped": {"sparsity": 0.5},
+    "bisparse": {"sparsity": 0.5, "activation_sparsity": 0.3},
+}
+
+
+@pytest.mark.parametrize(("name", "options", "error", "message"), BAD)
+def test_bad_arguments_are_named(X, name, options, error, message):
+    with pytest.raises(error, match=message):
+        getattr(pw, name)(X, **{"n_components": 3, "max_iter": 2, **NEEDED.get(name, {}), **options})
+
+
+@pytest.mark.parametrize(("name", "missing"), [(name, missing) for name in NEEDED for missing in NEEDED[name]])
+def test_missing_arguments_are_named(X, name, missing):
+    rest = {key: value for key, value in NEEDED[name].items() if key != missing}
+    with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{missing}'"):
+        getattr(pw, name)(X, 3, **rest)
+
+
+def test_tpc_says_what_it_needs(X, monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'partwise[cone]'")):
+        pw.tpc(X, 3, sparsity=(0.3, 0.5))
+
+
+@pytest.mark.parametrize("options", [{"sides": 1}, {"sparsity": 1.2}, {"activation_sparsity": (0.6, 0.2)}])
+def test_bad_arguments_of_tpc(X, options):
+    pytest.importorskip("clarabel")
+    (name, value), error = next(iter(options.items())), TypeError if "sides" in options else ValueError
+    with pytest.raises(error, match=name if error is TypeError else re.escape(f"{name}={value!r}")):
+        pw.tpc(X, 3, **options)
