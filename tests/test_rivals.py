@@ -444,3 +444,16 @@ def test_bad_arguments_of_tpc(X, options):
     (name, value), error = next(iter(options.items())), TypeError if "sides" in options else ValueError
     with pytest.raises(error, match=name if error is TypeError else re.escape(f"{name}={value!r}")):
         pw.tpc(X, 3, **options)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-3])
+def test_an_l1_penalty_on_both_sides_is_scikit_learns(X, alpha):
+    from sklearn.decomposition import NMF
+
+    n, m = X.shape
+    theirs = NMF(R, init="nndsvda", alpha_W=alpha, alpha_H=alpha, l1_ratio=1.0, max_iter=5000, tol=1e-7).fit(X)
+    activations = theirs.transform(X)
+    loss = 0.5 * np.square(X - activations @ theirs.components_).sum()
+    loss += alpha * (m * activations.sum() + n * theirs.components_.sum())
+    fits = [pw.ssnmf(X, R, l1=(alpha * m, alpha * n), max_iter=5000, tol=1e-9, random_state=s) for s in range(4)]
+    assert min(fit.losses[-1] for fit in fits) == pytest.approx(loss, rel=1e-2)
