@@ -11,8 +11,6 @@ from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
 from .ssnmf import cheap_sweeps
 from .task import Options, Side, Task, recipe
 
-EVERY = 10  # iterations between two choices of supports
-
 
 @recipe
 def l0(
@@ -22,6 +20,7 @@ def l0(
     nonzeros: int,
     side: Side = "components",
     method: Literal["prune", "sequential", "forward", "reverse"] | None = None,
+    every: int = 1,
     **options: Unpack[Options],
 ) -> Result:
     """NMF with ℓ0 constraints (Peharz & Pernkopf 2011): at most so many nonzeros.
@@ -42,6 +41,10 @@ def l0(
         For parts "prune" (the default: least squares, the largest entries kept and improved) or "sequential". For
         samples "reverse" (the default: least squares, the smallest entry dropped again and again) or "forward" (Lawson
         and Hanson's method, stopped when the support is full).
+    every : int
+        Choose supports in every so-many-th iteration, and only improve both factors on them in between. Peharz and
+        Pernkopf do so several times; give ``tol=0`` then, lest the fit ends before the next choice. "sequential" has no
+        such choice.
     init, max_iter, tol, kkt_tol, max_time, random_state, callback
         See `partwise.recipes.task.Options`.
 
@@ -51,8 +54,7 @@ def l0(
 
     Notes
     -----
-    Supports are chosen anew in every tenth iteration, and both factors improved on them in between. The result is that
-    of the last iteration, which need not be the best one.
+    The result is that of the last iteration, which for the heuristics need not be the best one.
 
     References
     ----------
@@ -66,17 +68,17 @@ def l0(
     12
     """
     task = Task(X, n_components, options)
-    count, mode = as_count(nonzeros, "nonzeros"), as_side(side)
+    count, mode, every = as_count(nonzeros, "nonzeros"), as_side(side), as_count(every, "every")
     hals = Sequential(cheap_sweeps(task.data.shape[mode], task.r))
     other = Block(hals, as_columns(None, task.r))
     if mode == 1:
         method = as_choice("prune" if method is None else method, "method", ("prune", "sequential"))
         sweeps = cheap_sweeps(task.data.shape[0], task.r)
-        update: Update = Pruned(every=EVERY) if method == "prune" else Sequential(sweeps)
+        update: Update = Pruned(every=every) if method == "prune" else Sequential(sweeps)
         sparse = Block(update, Columns.same(AtMost(count), task.r))
         return task.run([other, sparse], before=(0,), scaled=0)
     method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
-    sparse = Block(Coding(count, method == "reverse", EVERY), Rows(AtMost(count), task.r))
+    sparse = Block(Coding(count, method == "reverse", every), Rows(AtMost(count), task.r))
     return task.run([sparse, other], before=(0,), scaled=0, revive=None)
 
 
