@@ -82,7 +82,7 @@ def compare(name: str, shape: tuple[int, int, int], dtype: str, threads: int) ->
     """Print a line for each sparsity."""
     features, samples, r = shape
     data = Clocked(made_up(features, samples, r, dtype))
-    rounds = 9 if features * samples > 1e8 else 101
+    rounds = 15 if features * samples > 1e8 else 101
     for sparsity in (0.2, 0.5, 0.8):
         fits = [running_fit(data, r, sparsity, default) for default in (False, True)]
         times = np.array([[timed(fit) for fit in fits] for _ in range(rounds)])
