@@ -17,14 +17,57 @@ from .fast import keep_above, keep_below, sparse_opt_fast, sums_above, write_abo
 from .sorted import sparse_opt_sorted
 
 NONNEGATIVE, AT_MOST, FAST, SORTED, ALTERNATING = range(5)
+NEAREST_NORM, OWN_NORM = 8, 16  # added to the code of a unit-norm set: its points at the nearest norm, or at that of b
+
+
+@kernel
+def project_columns(table: Any, columns: Any, near: Any) -> None:
+    """Move every column to the nearest point of its set; ``near`` (empty: none) decides among equals."""
+    for j in range(columns.shape[0]):
+        b = columns[j].copy()
+        other = near[j] if near.shape[0] else near.ravel()
+        project_column(int(table[j, 0]), table[j, 1], table[j, 2], b, other, columns[j], math.nan)
 
 
 @kernel
 def project_column(code: int, low: float, high: float, b: Any, near: Any, out: Any, guess: float) -> None:
-    """Write to ``out`` the point of the set nearest to ``b``.
+    """Write to ``out`` the point of the set nearest to ``b``, or, for OWN_NORM, that in its direction with b's norm.
 
     ``near`` (empty: none) decides among equally near points; ``guess`` is a first threshold for FAST, or nan.
     """
+    if code < NEAREST_NORM:
+        project_unscaled(code, low, high, b, near, out, guess)
+        return
+    size = norm(near)
+    unit = np.empty(near.size if size > 0 else 0)
+    for i in range(unit.size):
+        unit[i] = near[i] / size
+    project_unscaled(code % NEAREST_NORM, low, high, b, unit, out, guess)
+    if code >= OWN_NORM:
+        scale = norm(b)
+    else:
+        scale = 0.0
+        for i in range(b.size):
+            scale += np.float64(out[i]) * np.float64(b[i])
+    for i in range(b.size):
+        out[i] *= max(scale, 0.0)
+
+
+@kernel
+def norm(x: Any) -> float:
+    """‖x‖₂, whatever its scale."""
+    top, total = 0.0, 0.0
+    for i in range(x.size):
+        top = max(top, abs(x[i]))
+    if top > 0:
+        for i in range(x.size):
+            total += (x[i] / top) ** 2
+    return top * math.sqrt(total)
+
+
+@kernel
+def project_unscaled(code: int, low: float, high: float, b: Any, near: Any, out: Any, guess: float) -> None:
+    """The same for sets as they are."""
     if code == NONNEGATIVE:
         write_above(b, 0.0, 0.0, 1.0, out)
     elif code == AT_MOST:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from .columns import ALTERNATING, AT_MOST, FAST, NONNEGATIVE, SORTED, project_column
+from .columns import ALTERNATING, AT_MOST, FAST, NEAREST_NORM, NONNEGATIVE, OWN_NORM, SORTED, project_column
 
 Method = Literal["fast", "sorted", "hoyer"]
 METHODS: dict[str, int] = {"fast": FAST, "sorted": SORTED, "hoyer": ALTERNATING}
@@ -65,12 +65,6 @@ def as_sparsity(value: Any, name: str = "sparsity") -> float:
     if not 0 <= float(value) <= 1:
         raise ValueError(f"{name}={value} is outside [0, 1]: 0 is flat, 1 is a single nonzero")
     return float(value)
-
-
-def safe_norm(x: npt.NDArray[Any]) -> float:
-    """‖x‖₂, whatever its scale."""
-    top = float(np.abs(x).max())
-    return top * float(np.linalg.norm(x / top)) if top > 0 else 0.0
 
 
 def l1_norm(sparsity: float, m: int) -> float:
@@ -203,7 +197,7 @@ class AtMost(_Compiled):
 
 
 @dataclass(frozen=True)
-class FreeNorm:
+class FreeNorm(_Compiled):
     """{t·y: t ≥ 0, y in ``unit``}: the sparsity of a unit-norm set at any norm.
 
     Parameters
@@ -220,22 +214,14 @@ class FreeNorm:
 
     unit: Any
     keep: bool = False
-    unit_norm: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Hoyer | HoyerBetween):
             raise ValueError(f"unit={self.unit!r}: give a Hoyer or HoyerBetween set, whose points have unit norm")
 
-    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The nearest point to ``b``, or the one in that direction with the norm of ``b``."""
-        vector = as_vector(b)
-        if near is not None:
-            near = as_vector(near, "near").astype(float)
-            size = safe_norm(near)
-            near = near / size if size > 0 else None
-        y = self.unit(vector, near)
-        scale = safe_norm(vector) if self.keep else max(float(np.dot(y, vector)), 0.0)
-        return y * vector.dtype.type(scale)
+    def encoded(self, m: int) -> tuple[int, float, float]:
+        code, low, high = self.unit.encoded(m)
+        return code + (OWN_NORM if self.keep else NEAREST_NORM), low, high
 
     def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The nearest point in any case: at the norm that comes nearest."""

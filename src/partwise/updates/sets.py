@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compiled import kernel
 from ..projections import Grouped, Hoyer, Nonnegative, Projection, hoyer_sparsity
-from ..projections.columns import project_column
+from ..projections.columns import project_column, project_columns
 from ..statistics import Array
 
 
@@ -120,6 +120,11 @@ class Columns:
         """Move every column of ``factor`` to the nearest point of its set, in place."""
         if self.nonnegative:
             return np.maximum(factor, 0, out=factor)
+        table = self.encoded(len(factor))
+        if table is not None and factor.flags.f_contiguous and np.isfinite(factor).all():
+            other = np.empty((0, 0)) if near is None else np.ascontiguousarray(near.T, dtype=float)
+            project_columns(table, factor.T, other)
+            return factor
         for j, s in enumerate(self.sets):
             factor[:, j] = s(factor[:, j], near=None if near is None else near[:, j])
         return factor
