@@ -209,7 +209,7 @@ def test_multiplicative_is_lee_and_seungs_formula(problem, rng):
     wanted = H.copy()
     for _ in range(3):
         model = wanted @ (W.T @ W)
-        wanted = wanted * (problem.X @ W) / (model + epsilon * model.max())
+        wanted = wanted * (problem.X @ W) / (model + epsilon * model.max(axis=1, keepdims=True) + 1e-300)
     result, _ = Multiplicative(3, epsilon)(H, stats, Columns.same(Nonnegative(), problem.r), {})
     np.testing.assert_allclose(result, wanted, rtol=1e-12)
     assert np.all(result[problem.X.sum(axis=1) == 0] == 0)

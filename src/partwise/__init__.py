@@ -18,7 +18,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .ask import CapacityWarning
-    from .estimators import SparseNMF
+    from .estimators import MiniBatchSparseNMF, SparseNMF
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
     from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
@@ -31,6 +31,7 @@ _HOMES = {
     "Hoyer": "projections",
     "HoyerBetween": "projections",
     "Iteration": "factorize",
+    "MiniBatchSparseNMF": "estimators",
     "Nonnegative": "projections",
     "Result": "factorize",
     "SparseNMF": "estimators",
@@ -56,6 +57,7 @@ __all__ = [
     "Hoyer",
     "HoyerBetween",
     "Iteration",
+    "MiniBatchSparseNMF",
     "Nonnegative",
     "Result",
     "SparseNMF",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -42,6 +43,19 @@ def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
             f"{name}={value!r}: give a number of at least 0" + (f", at most {most:g}" if most <= 1 else "")
         )
     return float(value)
+
+
+def as_bytes(value: Any, name: str) -> int | None:
+    """``value`` as a number of bytes: a whole number, or a text such as "500 MB" or "2 GiB"; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?)(i?)B\s*", value)
+        if found and found[1].count(".") <= 1 and found[1] != ".":
+            return int(float(found[1]) * (1024 if found[3] else 1000) ** " kMGT".index(found[2] or " "))
+    elif not isinstance(value, bool) and isinstance(value, int | float | np.number) and 1 <= value < 2**60:
+        return int(value)
+    raise ValueError(f"{name}={value!r}: give a number of bytes, or a text such as '500 MB' or '2 GiB'")
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> Any:

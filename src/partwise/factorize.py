@@ -1,4 +1,4 @@
-"""Blocks, the one loop, and its result. Knows no algorithm's name.
+"""The one loop, its stopping, and its result. Knows no algorithm's name.
 
 repeat: for each mode: stats = data.statistics(factors, mode)      one pass over X
                        factor = block(factor, stats)               X out of reach
@@ -7,62 +7,24 @@ until:  the loss hardly falls | no column can improve | time | max_iter | a call
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from .data import Data
-from .metrics import fixed_point_residual
-from .projections import Nonnegative, hoyer_sparsity
-from .start import Factors, dead_components, revive
-from .statistics import Array, Stats, gram
+from .blocks import Block
+from .data import Data, Held
+from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
+from .interrupts import interrupts
+from .metrics import relative_error
+from .projections import hoyer_sparsity
+from .start import Factors, revive
+from .statistics import Array
+from .stream import running_fit
 from .threads import fitting_threads
-from .updates import Columns, Pivot, Sets, State, Update
-
-Reviver = Callable[[Any, Factors, Stats, int, Sequence[Sets], Array], list[int]]
-
-REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
-
-
-@dataclass(frozen=True)
-class Block:
-    """One factor's update, its sets, and its penalty l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)².
-
-    ``normalised``: after each update its columns get norm 1, and the other factor the scale; not for the last in order.
-    """
-
-    update: Update
-    sets: Sets
-    l1: float = 0.0
-    l2: float = 0.0
-    rows: float = 0.0
-    normalised: bool = False
-
-    @property
-    def penalised(self) -> bool:
-        """Whether there is a penalty."""
-        return bool(self.l1 or self.l2 or self.rows)
-
-    def __call__(self, factor: Array, stats: Stats, state: State) -> tuple[Array, State]:
-        """The improved factor, and the update's state."""
-        return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)
-
-    def penalty(self, factor: Array, own_gram: Array) -> float:
-        """What the block adds to the loss."""
-        penalty = self.l1 * float(factor.sum(dtype=float)) if self.l1 else 0.0
-        if self.l2:
-            penalty += 0.5 * self.l2 * float(np.trace(own_gram))
-        return penalty + 0.5 * self.rows * float(own_gram.sum()) if self.rows else penalty
-
-    def residual(self, factor: Array, stats: Stats) -> float:
-        """How far the factor is from one that no change of a single column improves."""
-        return fixed_point_residual(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets)
+from .updates import State
 
 
 @dataclass(frozen=True)
@@ -189,172 +151,91 @@ def factorize(
     """
     started = perf_counter() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
-    fit = Fit(data, factors, blocks, None if penalised else revive)
-    losses, times = [fit.first_loss((*before, *order)[0])], [perf_counter() - started]
-    residuals = np.full(len(blocks), np.inf)
-    n_iter, converged, reason = 0, False, f"max_iter={max_iter} iterations are done"
-
-    def told_to_stop() -> bool:
-        error = relative_error(data.sqnorm, losses[-1] - fit.penalties()) if data.squared else np.nan
-        here = Iteration(n_iter, max_iter, losses[-1], error, times[-1], factors)
-        return callback is not None and bool(callback(here))
-
-    with interrupts() as interrupted, fitting_threads(float(np.prod(data.shape)) * factors[0].shape[1]):
-        stopped = told_to_stop()
-        if not stopped:
+    reviving = next((mode for mode in reversed(order) if blocks[mode].sets.nonnegative), None)
+    fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
+    watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
+    with interrupts() as interrupted, fitting_threads(float(np.prod(data.shape)) * factors[1].shape[1]):
+        watch.note(fit.first_loss((*before, *order)[0]))
+        if not watch.reason:
             for mode in before:
                 fit.update(mode)
-        while n_iter < max_iter and not stopped:
-            for mode in order:
-                residuals[mode] = fit.update(mode, measure=kkt_tol > 0)
-            n_iter += 1
-            losses.append(fit.loss(order[-1]))
-            times.append(perf_counter() - started)
-            stopped = told_to_stop()
-            if stopped:
-                reason = f"the callback said stop after iteration {n_iter}"
-            elif interrupted:
-                stopped, reason = True, f"interrupted after iteration {n_iter}; the result so far is kept"
-            elif (
-                tol > 0 and data.squared and losses[-1] - fit.penalties() <= 4 * np.finfo(data.dtype).eps * data.sqnorm
-            ):
-                stopped, converged, reason = True, True, f"the fit is exact as far as {data.dtype} statistics can tell"
-            elif tol > 0 and abs(losses[-2] - losses[-1]) <= tol * losses[-2]:
-                stopped, converged, reason = True, True, f"the loss fell by no more than tol={tol:g} of itself"
-            elif kkt_tol > 0 and residuals.max() <= kkt_tol:
-                stopped, converged, reason = True, True, f"the fixed-point residual is at most kkt_tol={kkt_tol:g}"
-            elif max_time is not None and times[-1] >= max_time:
-                stopped, reason = True, f"max_time={max_time:g} seconds are over"
-        if stopped and not n_iter:
-            reason = "the callback said stop at the start"
+        while not watch.reason:
+            residual = max([fit.update(mode, measure=kkt_tol > 0) for mode in order])
+            watch.note(fit.loss(order[-1]), residual, bool(interrupted))
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         give_unit_norm(factors, fit.grams)
-    error = exact_relative_error(data, factors, losses[-1] - fit.penalties())
-    exhausted = tol > 0 and n_iter == max_iter and not stopped
+    error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
     return Result(
-        factors, np.array(losses), np.array(times), n_iter, converged, reason, error, exhausted, states=[*fit.states]
+        [f.collected() if isinstance(f, Held) else f for f in factors],
+        np.array(watch.losses),
+        np.array(watch.times),
+        watch.n_iter,
+        watch.converged,
+        watch.reason,
+        error,
+        exhausted=watch.exhausted,
+        states=[*fit.states],
     )
 
 
-def relative_error(sqnorm: float, loss: float) -> float:
-    """‖X − model‖ / ‖X‖ from ½‖X − model‖²; 0 for an all-zero X."""
-    return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
+@dataclass
+class Watch:
+    """Keeps the history of a fit, tells the callback, and knows when and why to stop."""
 
+    fit: Fit
+    max_iter: int
+    tol: float
+    kkt_tol: float
+    max_time: float | None
+    callback: Callback | None
+    started: float
+    losses: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    reason: str = ""
+    converged: bool = False
+    exhausted: bool = False
 
-def give_unit_norm(factors: Factors, grams: Sequence[Array], mode: int = 1) -> None:
-    """Move the scale of every column of one factor to the other: of every part to its activations."""
-    norms = np.sqrt(grams[mode].diagonal())
-    norms[norms == 0] = 1
-    factors[mode] /= norms.astype(factors[mode].dtype)
-    factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
+    @property
+    def n_iter(self) -> int:
+        """Iterations so far: the first entry of the history is the start."""
+        return len(self.losses) - 1
 
+    def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
+        """Note the loss after an iteration, and set ``reason`` if it was the last."""
+        self.losses.append(loss)
+        self.times.append(perf_counter() - self.started)
+        met = self.tolerance_met(residual) if self.n_iter else ""
+        if self.told_to_stop():
+            self.reason = (
+                f"the callback said stop {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
+            )
+        elif interrupted:
+            self.reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
+        elif met:
+            self.converged, self.reason = True, met
+        elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
+            self.reason = f"max_time={self.max_time:g} seconds are over"
+        elif self.n_iter == self.max_iter:
+            self.reason, self.exhausted = f"max_iter={self.max_iter} iterations are done", self.tol > 0
 
-def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
-    """The relative error from the loss, or from the residual itself where the statistics cancel."""
-    error = relative_error(data.sqnorm, loss)
-    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
-        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
-    return error
+    def told_to_stop(self) -> bool:
+        """Whether the callback, told of the iteration, says stop."""
+        if self.callback is None:
+            return False
+        data, fit = self.fit.data, self.fit
+        error = relative_error(data.sqnorm, self.losses[-1] - fit.penalties()) if data.squared else np.nan
+        here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors)
+        return bool(self.callback(here))
 
-
-class Fit:
-    """The factors of a running fit with what is known about them: Gram matrices, states, last statistics."""
-
-    def __init__(self, data: Data, factors: Factors, blocks: Sequence[Block], revive: Reviver | None) -> None:
-        self.data, self.factors, self.blocks, self.revive = data, factors, blocks, revive
-        self.grams = [gram(f) for f in factors]
-        self.states: list[State] = [{} for _ in factors]
-        self.revivals = REVIVALS * factors[0].shape[1] if revive else 0
-        self.last: Stats | None = None
-        self.fresh: int | None = None  # the mode whose last statistics are still true
-
-    def first_loss(self, mode: int) -> float:
-        """The loss at the start, from the statistics of the factor that is updated first."""
-        self.last = self.data.statistics(self.factors, self.grams, mode)
-        self.fresh = mode
-        return self.loss(mode)
-
-    def update(self, mode: int, measure: bool = False) -> float:
-        """Update one factor; its fixed-point residual before that, if it is to be measured."""
-        stats = self.last if self.fresh == mode else None
-        stats, self.fresh = stats or self.data.statistics(self.factors, self.grams, mode), None
-        if self.revivals and self.blocks[mode].sets.nonnegative:
-            stats = self.revived(stats, mode)
-        block = self.blocks[mode]
-        residual = block.residual(self.factors[mode], stats) if measure else np.inf
-        self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
-        self.grams[mode] = gram(self.factors[mode])
-        self.last = stats
-        if block.normalised:
-            give_unit_norm(self.factors, self.grams, mode)
-            self.grams = [gram(f) for f in self.factors]
-        return residual
-
-    def revived(self, stats: Stats, mode: int) -> Stats:
-        """Statistics after dead components, if there are any, have started again."""
-        dead = dead_components(self.grams)[: self.revivals]
-        if not dead.size:
-            return stats
-        self.revivals -= len(dead)
-        assert self.revive is not None
-        if not self.revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
-            return stats
-        self.grams = [gram(f) for f in self.factors]
-        return self.data.statistics(self.factors, self.grams, mode)
-
-    def penalties(self) -> float:
-        return sum(b.penalty(f, g) for b, f, g in zip(self.blocks, self.factors, self.grams, strict=True))
-
-    def loss(self, mode: int) -> float:
-        """The loss, from the statistics that ``mode`` was last updated with."""
-        assert self.last is not None
-        return self.data.loss(self.last, self.factors, self.grams, mode) + self.penalties()
-
-
-_watching: list[list[int]] = []
-
-
-@contextmanager
-def interrupts() -> Iterator[list[int]]:
-    """Collect the first Ctrl-C in a list instead of raising it; the second one raises as usual.
-
-    Inside of another such context the same list is given, so that a fit made of several fits stops as a whole.
-    """
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-    if _watching:
-        yield _watching[-1]
-        return
-
-    def note(number: int, frame: Any) -> None:
-        seen.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is None:  # a handler that Python did not install and cannot put back
-        yield seen
-        return
-    signal.signal(signal.SIGINT, note)
-    _watching.append(seen)
-    try:
-        yield seen
-    finally:
-        _watching.pop()
-        signal.signal(signal.SIGINT, before)
-
-
-def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
-    """Activations by nonnegative least squares, exactly."""
-    return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
-
-
-def solve_activations(data: Data, parts: Array, encoder: Block | None = None) -> tuple[Array, Stats]:
-    """The activations that fit X best to fixed ``parts`` (features × r), and their statistics."""
-    parts = np.asfortranarray(parts, dtype=data.dtype)
-    r = parts.shape[1]
-    factors = [np.zeros((data.shape[0], r), dtype=data.dtype, order="F"), parts]
-    stats = data.statistics(factors, [np.zeros((r, r)), gram(parts)], 0)
-    activations, _ = (encoder or nonnegative_encoder(r))(factors[0], stats, {})
-    return activations, stats
+    def tolerance_met(self, residual: float) -> str:
+        """Which tolerance the last iteration meets, in words; empty if none."""
+        data, (before, loss) = self.fit.data, self.losses[-2:]
+        if self.tol > 0:
+            exact = 4 * np.finfo(data.dtype).eps * data.sqnorm
+            if data.squared and loss - self.fit.penalties() <= exact:
+                return f"the fit is exact as far as {data.dtype} statistics can tell"
+            if abs(before - loss) <= self.tol * before:
+                return f"the loss fell by no more than tol={self.tol:g} of itself"
+        if self.kkt_tol > 0 and residual <= self.kkt_tol:
+            return f"the fixed-point residual is at most kkt_tol={self.kkt_tol:g}"
+        return ""

@@ -14,26 +14,41 @@ def fixed_point_residual(factor: Array, stats: Stats, sets: Sets) -> float:
     max over j of ‖F_j − P(b_j/g_j)‖ / max(‖F_j‖, ‖P(b_j/g_j)‖), with b and g as in the sequential pass. It is zero
     exactly where no column alone can improve, and for y ≥ 0 exactly at the KKT points.
     """
-    worst = 0.0
+    return largest_move(column_moves(factor, stats, sets))
+
+
+def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
+    """‖F_j − P(b_j/g_j)‖², ‖F_j‖² and ‖P(b_j/g_j)‖² of each column: three rows, which for y ≥ 0 add up over samples."""
+    moves = np.zeros((3, factor.shape[1]))
     gram_ = stats.gram.astype(factor.dtype)
     for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
         best = getattr(sets[j], "nearest", sets[j])(b, near=factor[:, j])
-        size = max(np.linalg.norm(factor[:, j]), np.linalg.norm(best))
-        if size > 0:
-            worst = max(worst, float(np.linalg.norm(best - factor[:, j]) / size))
-    return worst
+        moves[:, j] = [float(np.linalg.norm(x)) ** 2 for x in (best - factor[:, j], factor[:, j], best)]
+    return moves
 
 
-def explained(activations: Array, stats: Stats) -> Array:
-    """Each part's share of the fit: ⟨activations_j · part_j, 2X − model⟩ / ‖X‖².
+def largest_move(moves: Array) -> float:
+    """The largest move beside the size of its column, from `column_moves`."""
+    move, old, new = np.sqrt(moves)
+    size = np.maximum(old, new)
+    return float(np.divide(move, size, out=np.zeros_like(size), where=size > 0).max())
+
+
+def explained(factor: Array, stats: Stats) -> Array:
+    """Each part's share of the fit: ⟨activations_j · part_j, 2X − model⟩ / ‖X‖², from either factor.
 
     They add up to what the model explains of X, 1 − relative_error², and are nonnegative where the activations are the
     best ones for the parts.
     """
     if stats.sqnorm == 0:
-        return np.zeros(activations.shape[1])
-    fits = np.einsum("ij,ij->j", activations, stats.cross, dtype=float)
-    overlaps = np.einsum("jk,jk->j", gram(activations), stats.gram)
+        return np.zeros(factor.shape[1])
+    fits = np.einsum("ij,ij->j", factor, stats.cross, dtype=float)
+    overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
     return np.asarray(2 * fits - overlaps) / stats.sqnorm
+
+
+def relative_error(sqnorm: float, loss: float) -> float:
+    """‖X − model‖ / ‖X‖ from ½‖X − model‖²; 0 for an all-zero X."""
+    return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import Data, Wrapped
+from .data import Whole, Wrapped
 from .start import Factors, row_errors
 from .statistics import Array, Stats, gram
 from .updates import Sets
@@ -29,7 +29,7 @@ class WithMiddle(Wrapped):
     A row of r entries is a diagonal, one of r² entries a full matrix.
     """
 
-    def __init__(self, data: Data, fixed: Array | None = None) -> None:
+    def __init__(self, data: Whole, fixed: Array | None = None) -> None:
         super().__init__(data)
         self.fixed = fixed
         self._product: tuple[Array | None, Array | None] = (None, None)  # parts' Gram matrix, and X·parts

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .data import Data
+from .data import Chunked, Data, Held, Whole
 from .statistics import Array, Stats, gram
 from .updates import Columns, Sets
 
 Generator = np.random.Generator
-Factors = list[Array]
+PIECE = 4096  # samples whose uniform activations are drawn together
+CANDIDATES, CANDIDATE_ENTRIES = 2, 2**24  # a start looks at so many samples for each part, or at so many entries
+Factors = list[Any]  # arrays, or activations that lie elsewhere
 
 
 def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
@@ -20,7 +23,10 @@ def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     return [_random_factor(data, mode, r, sets[mode], rng) for mode in (0, 1)]
 
 
-def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) -> Array:
+def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) -> Any:
+    if mode == 0 and sets.by_rows:
+        uniform = Uniform(int(rng.integers(2**63)), data.dtype, sets)
+        return data.hold(uniform, r) if isinstance(data, Chunked) else uniform(0, data.shape[0])
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
     vector = rng.random(len(factor))
     for j in range(r):
@@ -28,29 +34,83 @@ def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) ->
     return factor
 
 
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform activations of any samples, whichever chunk they come in: ``start(first, end)``."""
+
+    seed: int
+    dtype: np.dtype[Any]
+    sets: Sets
+
+    def __call__(self, first: int, end: int) -> Array:
+        """Those of samples ``first`` up to ``end``."""
+        r = len(self.sets)
+        rows = np.empty((end - first, r), dtype=self.dtype, order="F")
+        for piece in range(first // PIECE, -(-end // PIECE)):
+            start, stop = max(first, piece * PIECE), min(end, (piece + 1) * PIECE)
+            drawn = np.random.default_rng([self.seed, piece]).random((stop - piece * PIECE, r))
+            rows[start - first : stop - first] = drawn[start - piece * PIECE :]
+        return rows if self.sets.nonnegative else self.sets.project(rows)
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """No activations yet."""
+
+    r: int
+    dtype: np.dtype[Any]
+
+    def __call__(self, first: int, end: int) -> Array:
+        """Those of samples ``first`` up to ``end``."""
+        return np.zeros((end - first, self.r), dtype=self.dtype, order="F")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The user's own activations."""
+
+    activations: Array
+
+    def __call__(self, first: int, end: int) -> Array:
+        """Those of samples ``first`` up to ``end``."""
+        return np.array(self.activations[first:end], order="F")
+
+
 def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """Parts from samples of X that lie far from each other, activations uniform.
 
     As in k-means++, each sample is drawn with a chance proportional to its squared distance from the span of those
-    already drawn, so that near copies are not drawn twice. Where activations are constrained and parts are not, the
-    same is done with features.
+    already drawn, so that near copies are not drawn twice. Of many samples a random subset is looked at. Where
+    activations are constrained and parts are not, the same is done with features.
     """
-    mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
-    left = data.sqnorms(mode).copy()
     factors = random(data, r, sets, rng)
+    mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
+    data, which = candidates(data, mode, r, rng)
+    left = data.sqnorms(mode)[which]
     basis = np.zeros((data.shape[1 - mode], r), order="F")
     chosen: list[int] = []
-    while len(chosen) < min(r, data.shape[mode]) and left.max() > 1e-12 * data.sqnorm / len(left):
+    while len(chosen) < min(r, len(left)) and left.max() > 1e-12 * data.sqnorm / len(left):
         chosen.append(int(rng.choice(len(left), p=left / left.sum())))
         j = len(chosen) - 1
-        vector = data.vectors(mode, np.array(chosen[-1:]))[:, 0].astype(float)
+        vector = data.vectors(mode, which[chosen[-1:]])[:, 0].astype(float)
         factors[1 - mode][:, j] = sets[1 - mode][j](vector)
         vector -= basis[:, :j] @ (basis[:, :j].T @ vector)
         vector /= max(np.linalg.norm(vector), 1e-300)
         basis[:, j] = vector
-        left = np.maximum(left - data.times(vector, mode) ** 2, 0)
+        left = np.maximum(left - data.times(vector, mode)[which] ** 2, 0)
         left[chosen] = 0
     return factors
+
+
+def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Array]:
+    """Data in memory, and those of its samples (or features) that a start looks at: the same for any kind of data."""
+    which = np.arange(data.shape[mode])
+    few = max(CANDIDATES * r, CANDIDATE_ENTRIES // data.shape[1])
+    if mode == 0 and len(which) > few:
+        which = np.sort(rng.choice(len(which), few, replace=False))
+    if isinstance(data, Chunked) or 4 * len(which) < data.shape[mode]:
+        return data.subset(which), np.arange(len(which))
+    return data, which
 
 
 def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
@@ -91,13 +151,26 @@ def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Sets], rng: G
             names = ", ".join(map(repr, (*STARTS, "gradual")))
             raise ValueError(f"init={init!r} is not one of {names}, or (activations, components)")
         factors = STARTS[init](data, r, sets, rng)
-        factors = [f if isinstance(s, Columns) else s.project(f) for f, s in zip(factors, sets, strict=True)]
+        factors = [
+            f if isinstance(s, Columns) or isinstance(f, Held) else s.project(f)
+            for f, s in zip(factors, sets, strict=True)
+        ]
     else:
         factors = [
             sets[mode].project(_given(name, array, (data.shape[mode], r)))
             for mode, (name, array) in enumerate(zip(("activations", "components"), _pair(init), strict=True))
         ]
-    return [np.asfortranarray(f, dtype=data.dtype) for f in factors]
+        if isinstance(data, Chunked):
+            factors[0] = data.hold(Given(factors[0].astype(data.dtype)), r)
+    return [f if isinstance(f, Held) else np.asfortranarray(f, dtype=data.dtype) for f in factors]
+
+
+def starting_parts(init: Any, data: Whole, r: int, sets: Sequence[Sets], rng: Generator) -> Array:
+    """Parts alone (features × r), by name, or given as components (r × features)."""
+    if isinstance(init, str):
+        return np.asarray(starting_factors(init, data, r, sets, rng)[1])
+    parts = sets[1].project(_given("components", np.asarray(init).T, (data.shape[1], r)))
+    return np.asfortranarray(parts, dtype=data.dtype)
 
 
 def _pair(init: Any) -> tuple[Array, Array]:
@@ -133,14 +206,14 @@ def dead_components(grams: Sequence[Array]) -> Array:
     return np.flatnonzero(dead)
 
 
-def row_errors(data: Data, factor: Array, stats: Stats, mode: int) -> Array:
+def row_errors(data: Whole, factor: Array, stats: Stats, mode: int) -> Array:
     """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
     own = factor.astype(float)
     errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
     return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
-def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
+def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
     """Start ``dead`` components again where the fit is worst; those that found something to fit.
 
     ``stats`` are those of ``factors[mode]``: they tell, for each of its rows, how badly it is fitted. Component j takes
@@ -156,7 +229,11 @@ def revive(data: Data, factors: Factors, stats: Stats, mode: int, sets: Sequence
         if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
             break
         factors[other][:, j] = column = sets[other][j](np.maximum(residual, 0))
-        fit = data.times(column, mode) - factors[mode] @ (factors[other].T @ column)
-        factors[mode][:, j] = np.maximum(fit, 0) / float(column @ column)
+        factors[mode][:, j] = best_fit(data.times(column, mode), factors[mode], factors[other], column)
         alive.append(int(j))
     return alive
+
+
+def best_fit(product: Array, factor: Array, other: Array, column: Array) -> Array:
+    """What of ``column`` each row takes best, y ≥ 0, where X·column is ``product`` and X ≈ factor·otherᵀ so far."""
+    return np.asarray(np.maximum(product - factor @ (other.T @ column), 0) / float(column @ column))

@@ -49,6 +49,10 @@ class Stats:
         """The statistics of both sets of samples together (for the factor that they share)."""
         return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
+    def faded(self, share: float) -> Stats:
+        """What remains of the statistics when each sample counts for ``share`` of one."""
+        return Stats(self.cross * self.cross.dtype.type(share), self.gram * share, self.sqnorm * share)
+
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Stats:
         """With l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)² added to the loss."""
         stats = self
@@ -119,6 +123,8 @@ class Ratios:
 
 def gram(factor: Array) -> Array:
     """FᵀF as a double precision array; multiplied in the precision of ``factor``."""
+    if not isinstance(factor, np.ndarray):  # a factor that lies elsewhere knows its own
+        return np.asarray(factor.gram())
     return np.asarray(factor.T @ factor, dtype=float)
 
 

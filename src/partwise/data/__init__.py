@@ -7,23 +7,68 @@ X ≈ factors[0] factors[1]ᵀ.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
+from .chunks import Chunked, Held, named
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Wrapped, check_values
+from .matrix import Data, Matrix, Whole, Wrapped, check_values
 from .sparse import SparseData
+from .stored import LIMIT, StoredData, as_stored
 
-__all__ = ["Data", "DenseData", "DivergenceData", "Matrix", "SparseData", "Wrapped", "as_data", "check_values"]
+__all__ = [
+    "Chunked",
+    "Data",
+    "DenseData",
+    "DivergenceData",
+    "Held",
+    "Matrix",
+    "SparseData",
+    "StoredData",
+    "Whole",
+    "Wrapped",
+    "as_data",
+    "check_values",
+    "is_lazy",
+    "named",
+]
 
 
-def as_data(X: Any) -> Matrix:
+def is_lazy(X: Any) -> bool:
+    """Whether X is something to be read in chunks: a .npy path, a memory map, zarr, HDF5, Dask, or data already."""
+    if isinstance(X, Matrix | Chunked | np.memmap | str | os.PathLike):
+        return True
+    if isinstance(X, np.ndarray | np.generic) or sp.issparse(X) or not hasattr(X, "__getitem__"):
+        return False
+    try:
+        return len(X.shape) == 2 and np.dtype(X.dtype).kind in "buif"
+    except (AttributeError, TypeError):
+        return False
+
+
+def as_data(X: Any, memory_limit: int | None = None) -> Matrix | Chunked:
     """X as data: arrays (float32 and float64 kept, other numbers as float64) or scipy sparse, checked.
 
-    Raises ValueError for what no factorization can use: not two-dimensional, empty, NaN, infinite or negative.
+    A Dask array stays where it is. What else `is_lazy` is read whole if it takes at most ``memory_limit`` bytes (1 GiB
+    by default), else chunk by chunk, its values being checked by the first pass. Raises ValueError for what no
+    factorization can use: not two-dimensional, empty, NaN, infinite or negative.
     """
-    if isinstance(X, Matrix):
+    if isinstance(X, Matrix | Chunked):
         return X
-    return SparseData(X) if sp.issparse(X) else DenseData(X)
+    if sp.issparse(X):
+        return SparseData(X)
+    if not is_lazy(X):
+        return DenseData(X)
+    if type(X).__module__.split(".")[0] == "dask":
+        from .cluster import DaskData  # whoever has a Dask array has Dask
+
+        return DaskData(X)
+    limit = LIMIT if memory_limit is None else memory_limit
+    data = StoredData(as_stored(X), limit)
+    if data.shape[0] * data.shape[1] * data.dtype.itemsize <= limit:
+        return DenseData(data.whole())
+    return data

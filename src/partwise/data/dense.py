@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
 class DenseData(Matrix):
     """A dense array, in C or Fortran order; other strides are copied once."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, check: bool = True) -> None:
         if np.ma.isMaskedArray(X):
             raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
         array = np.asarray(X)
@@ -27,14 +26,21 @@ class DenseData(Matrix):
             array = np.ascontiguousarray(array)
         self.matrix, self.shape, self.dtype = array, array.shape, array.dtype
         super().__init__()
-        check_values(array.min(), array.max(), self.dtype, self._offenders)
+        if check:
+            self.check()
+
+    def check(self) -> None:
+        check_values(self.matrix.min(), self.matrix.max(), self.dtype, self._offenders)
+
+    def subset(self, which: Array) -> DenseData:
+        return DenseData(self.matrix[which], check=False)
 
     def _offenders(self) -> tuple[int, int, float]:
         for rows in self._chunks():
             bad = np.argwhere(~(np.isfinite(self.matrix[rows]) & (self.matrix[rows] >= 0)))
             if len(bad):
                 i, j = int(bad[0, 0]) + rows.start, int(bad[0, 1])
-                return i, j, float(self.matrix[i, j])
+                return i + self.first, j, float(self.matrix[i, j])
         raise AssertionError("unreachable: the least or the largest value is bad")
 
     def _chunks(self) -> list[slice]:
@@ -76,12 +82,9 @@ class DenseData(Matrix):
     def vectors(self, mode: int, which: Array) -> Array:
         return np.array((self.matrix if mode else self.matrix.T)[:, which], order="F")
 
-    @cached_property
-    def _sqnorms_of_samples(self) -> Array:
-        return np.concatenate([square_sums(np.ascontiguousarray(self.matrix[rows])) for rows in self._chunks()])
-
-    @cached_property
-    def _sqnorms_of_features(self) -> Array:
+    def summed_squares(self, mode: int) -> Array:
+        if mode == 0:
+            return np.concatenate([square_sums(np.ascontiguousarray(self.matrix[rows])) for rows in self._chunks()])
         total = np.zeros(self.shape[1])
         for rows in self._chunks():
             total += np.square(self.matrix[rows], dtype=float).sum(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,15 +16,37 @@ CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
 
 
 class Data(Protocol):
-    """What the loop and the starts may ask of X."""
+    """What the loop, the starts and the recipes may ask of X, wherever it lies."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
 
     @property
     def sqnorm(self) -> float:
         """‖X‖²."""
         ...
+
+    @property
+    def matrix(self) -> Any:
+        """X, for linear algebra that takes arrays and scipy's sparse matrices (a start's truncated SVD)."""
+        ...
+
+    def sqnorms(self, mode: int) -> Array:
+        """‖·‖² of each sample (mode 0) or feature (mode 1)."""
+        ...
+
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples, in memory."""
+        ...
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        """‖X − model‖², from the residual itself: exact where the statistics cancel."""
+        ...
+
+
+class Whole(Data, Protocol):
+    """What can be asked of an X that lies in one place."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """The statistics of ``factors[mode]``, given the Gram matrix of every factor.
@@ -32,14 +55,8 @@ class Data(Protocol):
         """
         ...
 
-    squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
-
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
-        ...
-
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        """‖X − model‖², from the residual itself: exact where the statistics cancel."""
         ...
 
     def times(self, vector: Array, mode: int) -> Array:
@@ -50,44 +67,50 @@ class Data(Protocol):
         """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
         ...
 
-    def sqnorms(self, mode: int) -> Array:
-        """‖·‖² of each sample (mode 0) or feature (mode 1)."""
-        ...
 
-    matrix: Any  # X, for linear algebra that takes arrays and scipy's sparse matrices (a start's truncated SVD)
-
-
-class Matrix:
-    """What dense and sparse matrices share."""
+class Matrix(ABC):
+    """What dense and sparse matrices share; ``first`` is the number of its first sample, if it is a chunk of X."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     matrix: Any
     squared = True
+    first = 0
 
     def __init__(self) -> None:
-        if len(self.shape) != 2 or not all(self.shape):
-            raise ValueError(f"X has shape {self.shape}: give samples × features, at least one of each")
+        check_shape(self.shape)
         self._cross: dict[int, Array] = {}
+        self._sqnorms: dict[int, Array] = {}
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse values that no factorization can use."""
+
+    @abstractmethod
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        rest = factors[1 - mode]
+        return Stats(self.cross(factors[1 - mode], mode), grams[1 - mode], self.sqnorm)
+
+    def cross(self, rest: Array, mode: int) -> Array:
+        """X·rest (mode 0) or Xᵀ·rest (mode 1); the next call for the same mode overwrites it."""
         shape = (self.shape[mode], rest.shape[1])
         if mode not in self._cross or self._cross[mode].shape != shape:
             self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
         self.multiply(rest, mode, self._cross[mode])
-        return Stats(self._cross[mode], grams[1 - mode], self.sqnorm)
+        return self._cross[mode]
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return stats.loss(factors[mode], grams[mode])
 
+    @abstractmethod
     def ratios(self, left: Array, right: Array, mode: int) -> Array:
         """(X / left·rightᵀ)·right (mode 0), or its transpose times left (mode 1)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divergence(self, left: Array, right: Array) -> float:
         """Σ x·log(x / model) − x + model, with model = left·rightᵀ."""
-        raise NotImplementedError
 
     @cached_property
     def peak(self) -> float:
@@ -100,14 +123,14 @@ class Matrix:
         mean = float(self.matrix.sum(dtype=float)) / (self.shape[0] * self.shape[1])
         return max(float(np.finfo(self.dtype).eps) * mean, float(np.finfo(self.dtype).tiny))
 
-    def multiply(self, rest: Array, mode: int, out: Array) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def multiply(self, rest: Array, mode: int, out: Array) -> None: ...
 
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def squared_error(self, factors: Sequence[Array]) -> float: ...
 
-    def vectors(self, mode: int, which: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def vectors(self, mode: int, which: Array) -> Array: ...
 
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
@@ -117,15 +140,12 @@ class Matrix:
         return float(self.sqnorms(0).sum())
 
     def sqnorms(self, mode: int) -> Array:
-        return self._sqnorms_of_features if mode else self._sqnorms_of_samples
+        if mode not in self._sqnorms:
+            self._sqnorms[mode] = self.summed_squares(mode)
+        return self._sqnorms[mode]
 
-    @cached_property
-    def _sqnorms_of_samples(self) -> Array:
-        raise NotImplementedError
-
-    @cached_property
-    def _sqnorms_of_features(self) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def summed_squares(self, mode: int) -> Array: ...
 
 
 class Wrapped:
@@ -133,10 +153,16 @@ class Wrapped:
 
     squared = True
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: Whole) -> None:
         self.data: Any = data
         self.shape, self.dtype, self.matrix, self.sqnorm = data.shape, data.dtype, data.matrix, data.sqnorm
-        self.times, self.vectors, self.sqnorms = data.times, data.vectors, data.sqnorms
+        self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse what is not samples × features."""
+    if len(shape) != 2 or not all(shape):
+        raise ValueError(f"X has shape {shape}: give samples × features, at least one of each")
 
 
 def check_values(least: float, largest: float, dtype: np.dtype[Any], find: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
 class SparseData(Matrix):
     """A scipy sparse matrix or array, CSR or CSC (others are converted to CSR), never made dense."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, check: bool = True) -> None:
         if X.dtype.kind not in "buif":
             raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
         self.shape = X.shape
@@ -29,15 +28,22 @@ class SparseData(Matrix):
             X = X.copy()
             X.sum_duplicates()
         self.matrix, self.dtype = X, X.dtype
-        if X.data.size:
-            check_values(X.data.min(), X.data.max(), self.dtype, self._offenders)
+        if check:
+            self.check()
+
+    def check(self) -> None:
+        if self.matrix.data.size:
+            check_values(self.matrix.data.min(), self.matrix.data.max(), self.dtype, self._offenders)
+
+    def subset(self, which: Array) -> SparseData:
+        return SparseData(self.matrix[which], check=False)
 
     def _offenders(self) -> tuple[int, int, float]:
         where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])
         outer = int(np.searchsorted(self.matrix.indptr, where, side="right")) - 1
         inner = int(self.matrix.indices[where])
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
-        return i, j, float(self.matrix.data[where])
+        return i + self.first, j, float(self.matrix.data[where])
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         out[...] = (self.matrix.T if mode else self.matrix) @ np.ascontiguousarray(rest)
@@ -71,19 +77,11 @@ class SparseData(Matrix):
         chosen = self.matrix[:, which] if mode else self.matrix[which].T
         return np.asfortranarray(chosen.toarray())
 
-    @cached_property
-    def _sqnorms_of_samples(self) -> Array:
-        return self._sqnorms_along("csr")
-
-    @cached_property
-    def _sqnorms_of_features(self) -> Array:
-        return self._sqnorms_along("csc")
-
-    def _sqnorms_along(self, kind: str) -> Array:
+    def summed_squares(self, mode: int) -> Array:
         X = self.matrix
-        if X.format == kind:
+        if X.format == ("csr", "csc")[mode]:
             return stored_square_sums(X.data, X.indptr)
-        return scattered_square_sums(X.data, X.indices, self.shape[0 if kind == "csr" else 1])
+        return scattered_square_sums(X.data, X.indices, self.shape[mode])
 
 
 @reduction

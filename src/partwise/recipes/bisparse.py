@@ -8,7 +8,8 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from ..ask import as_choice, as_columns, warn_of_capacity
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..middle import MIDDLE, MOST, WithMiddle, revive_unused
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
@@ -42,7 +43,8 @@ def bisparse(
     sparsity, activation_sparsity : float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each part over the features, and of each part's activations over the samples.
     middle : {"diagonal", "full"}
-        A full D explains more, at a cost that grows with the fourth power of n_components (at most 64).
+        A full D can explain more (or end in a worse minimum), at a cost that grows with the fourth power of
+        n_components (at most 64).
     middle_solver : {"nnls", "multiplicative"}, optional
         Exactly, or by the paper's Diag-mult (its numerator read as WᵀXHᵀ). By default a diagonal D is solved exactly
         and a full one by Diag-mult: solved exactly from the start, a full D uses few of its entries and leaves
@@ -96,7 +98,7 @@ def bisparse(
     start = np.ones(r) if diagonal else (np.eye(r) + 1e-3).ravel()
     result = task.run(
         blocks,
-        data=WithMiddle(task.data),
+        data=WithMiddle(task.whole()),
         more=[np.asfortranarray(start[None], dtype=task.data.dtype)],
         order=(1, 0, MIDDLE),
         before=(MIDDLE,),

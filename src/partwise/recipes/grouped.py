@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..ask import as_columns, as_side
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import Grouped
 from ..updates import Sequential, Shared, Whole
 from .ssnmf import cheap_sweeps

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Unpack
 
 from ..ask import as_choice, as_columns, as_count, as_side
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import AtMost
 from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
 from .ssnmf import cheap_sweeps

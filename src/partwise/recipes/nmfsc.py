@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..ask import as_columns, warn_of_capacity
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Options, Task, recipe

@@ -8,8 +8,9 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from ..ask import as_amount, as_choice, as_columns
+from ..blocks import Block
 from ..data import DivergenceData
-from ..factorize import Block, Result
+from ..factorize import Result
 from ..middle import WithMiddle
 from ..updates import Divergence, Sequential
 from .ssnmf import cheap_sweeps
@@ -68,11 +69,11 @@ def nsnmf(
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
         if task.options["kkt_tol"]:
             raise ValueError("kkt_tol is measured for the squared loss: leave it, and give tol")
-        data: Any = DivergenceData(task.data, smoothing)
+        data: Any = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), free)] * 2
         init = "random"  # zeros would stay
     else:
-        data = WithMiddle(task.data, smoothing)
+        data = WithMiddle(task.whole(), smoothing)
         blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), free) for mode in (0, 1)]
         init = "samples"
     before = () if loss == "kl" else (0,)

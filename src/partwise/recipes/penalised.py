@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Unpack
 
 from ..ask import as_amount, as_choice, as_columns, as_side
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import HoyerBetween
 from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
 from .ssnmf import cheap_sweeps

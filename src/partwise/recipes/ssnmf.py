@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Unpack
 
 from ..ask import as_count, as_penalties, one_sided, warn_of_capacity
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import Method
 from ..start import revive
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update

@@ -11,18 +11,12 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_count, as_generator
-from ..data import Data, as_data
-from ..factorize import (
-    Block,
-    Callback,
-    Result,
-    Reviver,
-    factorize,
-    give_unit_norm,
-    interrupts,
-    nonnegative_encoder,
-)
+from ..ask import as_amount, as_bytes, as_count, as_generator
+from ..blocks import Block, nonnegative_encoder
+from ..data import Chunked, Data, Matrix, as_data
+from ..factorize import Callback, Result, factorize
+from ..fit import Reviver, give_unit_norm
+from ..interrupts import interrupts
 from ..start import Factors, revive, scale_to, starting_factors
 from ..statistics import gram
 from ..updates import Sets
@@ -48,6 +42,9 @@ class Options(TypedDict, total=False):
     random_state : int, Generator, RandomState or None
     callback : callable
         Told of each `Iteration`; returning True stops the fit.
+    memory_limit : int or str
+        Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
+        (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
     """
 
     init: Any
@@ -57,6 +54,7 @@ class Options(TypedDict, total=False):
     max_time: float | None
     random_state: Any
     callback: Callback | None
+    memory_limit: int | str | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -67,9 +65,15 @@ DEFAULTS: dict[str, Any] = {
     "max_time": None,
     "random_state": None,
     "callback": None,
+    "memory_limit": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
+
+IN_CHUNKS = (
+    "X comes in chunks of samples, and this method does not treat samples one by one: load X into memory, or take "
+    "ssnmf with solver='hals', 'multiplicative', 'greedy' or 'pivot' and without extrapolation"
+)
 
 STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
 
@@ -101,7 +105,7 @@ class Task:
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
-        self.data = as_data(X)
+        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
 
@@ -125,6 +129,8 @@ class Task:
         """
         limits = self.limits(tol)
         start = init if self.options["init"] is None else self.options["init"]
+        if isinstance(self.data, Chunked):
+            self.check_chunks(blocks, start)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -153,6 +159,24 @@ class Task:
             result = fit(factors, blocks, **limits)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+
+    def whole(self) -> Matrix:
+        """The data, for methods that need all of it in one place."""
+        if not isinstance(self.data, Matrix):
+            raise ValueError(IN_CHUNKS)
+        return self.data
+
+    def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
+        """Refuse what cannot be done chunk by chunk."""
+        if not blocks[0].sets.by_rows:
+            raise ValueError(
+                "sparsity on the activations binds all samples together, and X comes in chunks of them: load X into "
+                "memory, or put the sparsity on the components"
+            )
+        if not blocks[0].separable:
+            raise ValueError(IN_CHUNKS)
+        if isinstance(start, str) and start == "gradual":
+            raise ValueError("init='gradual' needs X in memory: take 'samples' or 'random'")
 
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""

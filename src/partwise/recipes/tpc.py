@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..ask import as_columns
-from ..factorize import Block, Result
+from ..blocks import Block
+from ..factorize import Result
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel

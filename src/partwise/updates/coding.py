@@ -44,6 +44,11 @@ class Coding:
     reverse: bool = True
     every: int = 1
 
+    @property
+    def separable(self) -> bool:
+        """Whether rows are updated independently of all else."""
+        return self.every == 1
+
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor``, or improve it on its support."""
         calls = state.get("calls", 0)

@@ -9,7 +9,7 @@ factorization", KDD 2011.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Greedy:
     """
 
     tol: float = 1e-3
+
+    separable: ClassVar[bool] = True
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""

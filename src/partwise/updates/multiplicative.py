@@ -11,6 +11,7 @@ D. D. Lee and H. S. Seung, "Algorithms for non-negative matrix factorization", N
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class Multiplicative:
     repeats : int
         Updates for the same statistics.
     epsilon : float
-        Added to the denominator, as in the paper; here in units of its largest entry, so that X may have any scale.
+        Added to the denominator, as in the paper; here in units of the largest in its row, so that X may have
+        any scale.
     l1 : float
         What a penalty has subtracted from cross: it is moved to the denominator (Hoyer 2002; y ≥ 0 only).
     """
@@ -41,15 +43,18 @@ class Multiplicative:
     epsilon: float = 1e-9
     l1: float = 0.0
 
+    separable: ClassVar[bool] = True
+
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
         gram = stats.gram.astype(factor.dtype)
         for _ in range(self.repeats):
             model = (gram @ factor.T).T
             if sets.nonnegative:
-                small = max(self.epsilon * float(model.max()), np.finfo(factor.dtype).tiny)
-                model += factor.dtype.type(small + self.l1)
-                np.divide(np.maximum(stats.cross + factor.dtype.type(self.l1), 0), model, out=model)
+                wanted = np.maximum(stats.cross + factor.dtype.type(self.l1), 0)
+                small = np.maximum(self.epsilon * model.max(axis=1), 1e-30 * wanted.max(axis=1))  # a ratio is finite
+                model += np.maximum(small + self.l1, np.finfo(factor.dtype).tiny).astype(factor.dtype)[:, None]
+                np.divide(wanted, model, out=model)
                 factor *= model
             else:
                 model -= stats.cross

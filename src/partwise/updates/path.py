@@ -9,7 +9,7 @@ ISCAS 2008 (NLARS). B. Efron et al., "Least angle regression", Annals of Statist
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Path:
 
     nonzeros: int
     refit: bool = True
+
+    separable: ClassVar[bool] = True
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor``."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Pivot:
     share one Cholesky factor. Where the Gram matrix of a support is singular (twin parts, more parts than features),
     the row is solved by Lawson and Hanson's method instead, whose supports stay independent.
     """
+
+    separable: ClassVar[bool] = True
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""

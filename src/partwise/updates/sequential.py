@@ -51,6 +51,11 @@ class Sequential:
     order: Literal["fixed", "random"] = "fixed"
     seed: int = 0
 
+    @property
+    def separable(self) -> bool:
+        """Whether rows with sets of their own are updated independently of all else."""
+        return self.order == "fixed"
+
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
         calls = state.get("calls", 0)

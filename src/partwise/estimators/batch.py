@@ -1,4 +1,4 @@
-"""scikit-learn's face: validates, calls, stores. No numerics."""
+"""SparseNMF: all samples in each iteration."""
 
 from __future__ import annotations
 
@@ -8,35 +8,23 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .ask import as_count, as_generator, warn_user
-from .data import Data, as_data
-from .factorize import Block, Callback, Iteration, Result, exact_relative_error, interrupts, solve_activations
-from .metrics import explained
-from .progress import progress_line
-from .projections import hoyer_sparsity
-from .recipes import DEFAULTS, RECIPES
-from .statistics import Array, Stats, gram
-
-try:  # scikit-learn ≥ 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Older scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Older scikit-learn has no callbacks."""
-        return method
+from ..ask import as_count, as_generator, warn_user
+from ..data import Data
+from ..factorize import Callback, Result
+from ..fit import exact_relative_error
+from ..interrupts import interrupts
+from ..metrics import explained
+from ..progress import progress_line
+from ..recipes import DEFAULTS, RECIPES
+from ..statistics import Array, Stats, gram
+from ..stream import Solved, SolvedInChunks
+from .base import Parts, as_output
+from .hooks import CallbackSupportMixin, Hooks, with_callbacks
 
 
-class SparseNMF(  # type: ignore[misc]
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
     X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.
@@ -69,6 +57,9 @@ class SparseNMF(  # type: ignore[misc]
         Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
     max_time : float, optional
         Stop after as many seconds, for each start.
+    memory_limit : int or str, optional
+        Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
+        (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1: a progress line.
@@ -106,8 +97,6 @@ class SparseNMF(  # type: ignore[misc]
     ((1797, 16), True)
     """
 
-    _encoder: Block | None = None  # nonnegative least squares, as long as no fit has said otherwise
-
     def __init__(
         self,
         n_components: int = 10,
@@ -123,6 +112,7 @@ class SparseNMF(  # type: ignore[misc]
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
+        memory_limit: int | str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -138,6 +128,7 @@ class SparseNMF(  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
 
@@ -149,8 +140,7 @@ class SparseNMF(  # type: ignore[misc]
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the parts of X, and return the activations of its samples."""
-        X = self._validated(X, reset=True)
-        data = as_data(X)
+        data = self._validated(X, reset=True)
         best = min(self._fits(data, X), key=lambda result: float(result.losses[-1]))
         activations = self._store(best, data)
         if best.exhausted:
@@ -167,7 +157,7 @@ class SparseNMF(  # type: ignore[misc]
         recipe, asked = self._recipe()
         rng = as_generator(self.random_state)
         n_init = as_count(self.n_init, "n_init")
-        hooks = _Hooks(self, X, n_init)
+        hooks = Hooks(self, X, n_init)
         results: list[Result] = []
         with interrupts() as interrupted:
             while len(results) < n_init and not interrupted and not hooks.stopped:
@@ -228,10 +218,8 @@ class SparseNMF(  # type: ignore[misc]
             raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
         return recipe, given | extra
 
-    def _store(self, result: Result, data: Data) -> Array:
-        self.components_ = np.ascontiguousarray(result.components)
-        self.n_components_ = len(self.components_)
-        self.sparsity_ = np.asarray(hoyer_sparsity(self.components_, axis=1))
+    def _store(self, result: Result, data: Any) -> Any:
+        self._store_parts(result.components)
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
         self.stop_reason_ = result.stop_reason
@@ -241,94 +229,12 @@ class SparseNMF(  # type: ignore[misc]
         elif hasattr(self, "scaling_"):
             del self.scaling_
         if result.encoder is not None:
-            activations, stats = self._solve(data)
+            solved: Solved | SolvedInChunks = self._solve(data)
         else:
-            activations = result.activations
-            factors = [activations, np.asfortranarray(self._parts(), dtype=data.dtype)]
-            stats = data.statistics(factors, [gram(f) for f in factors], 0)
-        self.reconstruction_err_ = self._error(data, activations, stats) * float(np.sqrt(data.sqnorm))
-        self.explained_ = explained(activations, stats)
-        return np.ascontiguousarray(activations)
-
-    def _parts(self) -> Array:
-        """What activations are multiplied with (features × n_components)."""
-        parts = self.components_.T
-        if not hasattr(self, "scaling_"):
-            return parts
-        return parts @ self.scaling_.T.astype(parts.dtype)
-
-    def _solve(self, data: Data) -> tuple[Array, Stats]:
-        """The best activations for the parts, and their statistics."""
-        return solve_activations(data, self._parts(), self._encoder)
-
-    def _error(self, data: Data, activations: Array, stats: Stats) -> float:
-        return exact_relative_error(data, [activations, self._parts()], stats.loss(activations))
-
-    def transform(self, X: Any) -> Array:
-        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
-        check_is_fitted(self)
-        return np.ascontiguousarray(self._solve(as_data(self._validated(X, reset=False)))[0])
-
-    def inverse_transform(self, X: Any) -> Array:
-        """The samples that activations stand for: activations · components_ (``scaling_`` between them, if any)."""
-        check_is_fitted(self)
-        X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
-        if X.shape[1] != self.n_components_:
-            raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
-        return np.asarray(X @ self._parts().T)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The share of ‖X‖² that the parts explain, at best 1."""
-        check_is_fitted(self)
-        data = as_data(self._validated(X, reset=False))
-        return 1 - self._error(data, *self._solve(data)) ** 2
-
-    def sparse_components(self) -> sp.csr_array:
-        """``components_`` as a sparse array, which for sparse parts is much smaller."""
-        check_is_fitted(self)
-        return sp.csr_array(self.components_)
-
-    def _validated(self, X: Any, reset: bool) -> Any:
-        return validate_data(
-            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class _Hooks:
-    """scikit-learn's callbacks, told of each iteration when it is done; silent where none is set."""
-
-    def __init__(self, estimator: SparseNMF, X: Any, n_init: int) -> None:
-        self.estimator, self.X = estimator, X
-        self.root: Any = None
-        self.stopped = False
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self.root = estimator._init_callback_context(max_subtasks=n_init * estimator.max_iter)
-            self.root.call_on_fit_task_begin(estimator=estimator, X=X)
-
-    def __call__(self, iteration: Iteration) -> bool:
-        if self.root is None or not iteration.n_iter:
-            return False
-        parts = iteration.factors[1].T
-        task = self.root.subcontext(task_name=f"iteration {iteration.n_iter}")
-        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        self.stopped = task.call_on_fit_task_end(
-            estimator=self.estimator,
-            X=self.X,
-            reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
-        )
-        return self.stopped
-
-    def end(self) -> None:
-        if self.root is not None:
-            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+            factors = [result.activations, np.asfortranarray(self._parts(), dtype=data.dtype)]
+            stats: Stats = data.statistics(factors, [gram(f) for f in factors], 0)
+            error = exact_relative_error(data, factors, stats.loss(factors[0]))
+            solved = Solved(factors[0], error, explained(factors[0], stats))
+        self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
+        self.explained_ = solved.explained
+        return as_output(solved.activations)

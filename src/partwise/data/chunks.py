@@ -1,0 +1,167 @@
+"""X in chunks of samples: what data on disk and data on a cluster share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..statistics import Array, gram
+from .matrix import Matrix
+
+Start = Callable[[int, int], Array]  # activations to begin with, of samples first … end
+Step = Callable[
+    [Matrix, Array], tuple[Array, Any]
+]  # a chunk and its activations → new ones, and something that adds up
+
+
+class Chunked(ABC):
+    """Data that no array holds: it answers by passes over its chunks, each a `Matrix`.
+
+    ``bounds`` has the first sample of each chunk, and the number of samples as its last entry.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    bounds: Sequence[int]
+    squared = True
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Matrix]:
+        """One chunk after the other, here; each is good until the next one is asked for."""
+
+    @abstractmethod
+    def total(self, question: Callable[[Matrix], Any]) -> Any:
+        """The sum of the answers of all chunks."""
+
+    @abstractmethod
+    def hold(self, start: Start, r: int) -> Held:
+        """Activations that stay with their chunks, from ``start``."""
+
+    @abstractmethod
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples, in memory."""
+
+    def mapped(self, start: Start, step: Step, r: int) -> Any:
+        """The activations after one step from the start, to be computed when they are asked for; None: do it now."""
+        return None
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What the first pass finds out, which also checks all values."""
+        found: Survey = self.total(surveyed)
+        return found
+
+    @cached_property
+    def sqnorm(self) -> float:
+        """‖X‖²."""
+        return float(self.survey.squares.sum())
+
+    @property
+    def peak(self) -> float:
+        """The largest entry."""
+        return self.survey.peak
+
+    def sqnorms(self, mode: int) -> Array:
+        """‖·‖² of each feature (mode 1); those of samples stay with their chunks."""
+        if mode == 0:
+            raise ValueError("the norms of samples stay with their chunks")
+        return self.survey.squares
+
+    def squared_error(self, factors: Sequence[Any]) -> float:
+        """‖X − model‖², from the residual itself."""
+        return float(factors[0].sweep(Residual(factors[1])))
+
+    @property
+    def matrix(self) -> Any:
+        """Not to be had."""
+        raise ValueError(
+            "init='nndsvd' needs X in memory: take 'samples' or 'random', or give (activations, components)"
+        )
+
+
+class Held(ABC):
+    """Activations (samples × r) that lie with the chunks of their samples, and are seen by `sweep` alone."""
+
+    def __init__(self, data: Chunked, r: int) -> None:
+        self.shape, self.dtype = (data.shape[0], r), data.dtype
+        self.scale: Array | None = None  # of the columns, to be applied at the next sweep
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __imul__(self, scale: Any) -> Held:
+        self.scale = (np.ones(self.shape[1]) if self.scale is None else self.scale) * scale
+        return self
+
+    def __itruediv__(self, scale: Any) -> Held:
+        return self.__imul__(1 / np.asarray(scale, dtype=float))
+
+    @staticmethod
+    def scaled(scale: Array | None, activations: Array) -> Array:
+        """Activations with a scale applied."""
+        return activations if scale is None else np.asfortranarray(activations * scale.astype(activations.dtype))
+
+    @abstractmethod
+    def sweep(self, step: Step) -> Any:
+        """Let every chunk take a step; the sum of what they return."""
+
+    @abstractmethod
+    def collected(self) -> Any:
+        """The activations as an array, of a kind that can hold them."""
+
+    def gram(self) -> Array:
+        """AᵀA of the activations A."""
+        return np.asarray(self.sweep(own_gram))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """‖·‖² of each feature, and the largest entry."""
+
+    squares: Array
+    peak: float
+
+    def __add__(self, other: Survey) -> Survey:
+        return Survey(self.squares + other.squares, max(self.peak, other.peak))
+
+
+def surveyed(chunk: Matrix) -> Survey:
+    """The survey of a chunk, whose values are found to be good."""
+    chunk.check()
+    return Survey(chunk.sqnorms(1), chunk.peak)
+
+
+def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
+    """The step that asks for the Gram matrix of the activations."""
+    return activations, gram(activations)
+
+
+class Residual:
+    """The step that asks for ‖X − activations·partsᵀ‖²."""
+
+    def __init__(self, parts: Array) -> None:
+        self.parts = parts
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, float]:
+        """The activations, unchanged, and the squared error of the chunk."""
+        return activations, chunk.squared_error([activations, self.parts])
+
+
+@contextmanager
+def named(index: int, first: int, end: int) -> Iterator[None]:
+    """Say in which chunk an error happened, in the error itself."""
+    try:
+        yield
+    except Exception as error:
+        where = f"chunk {index} (samples {first} to {end - 1})"
+        if len(error.args) == 1 and isinstance(error.args[0], str):
+            error.args = (f"{where}: {error.args[0]}",)
+        else:
+            error.add_note(f"in {where}")
+        raise

@@ -1,0 +1,190 @@
+"""Arrays that stay where they are stored, and are read in chunks of samples while the last chunk is worked on."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..statistics import Array, gram
+from .chunks import Chunked, Held, Start, Step, named
+from .dense import DenseData
+from .matrix import Matrix, check_shape
+
+LIMIT = 2**30  # bytes that X may take in memory, if the user names no limit
+CHUNK = 2**26  # bytes of a chunk at most: larger ones are not read faster
+BUFFERS = 4  # chunks that the limit must allow for: one being read, one worked on, and what is made of them
+
+
+class Stored:
+    """Anything with shape, dtype and row slicing: zarr arrays, HDF5 datasets, memory maps."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        chunks = getattr(array, "chunks", None)
+        self.stride = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+
+    def check(self) -> None:
+        """Refuse to go on when the array is no longer what it was."""
+        if tuple(self.array.shape) != self.shape:
+            raise ValueError(f"X had shape {self.shape} and now has {tuple(self.array.shape)}: it must not change")
+
+    def read(self, first: int, end: int, buffer: Array) -> Array:
+        """Samples ``first`` up to ``end``, in the buffer or not."""
+        rows = np.asarray(self.array[first:end])
+        if rows.shape != (end - first, self.shape[1]):
+            raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, self.shape[1])}")
+        return rows
+
+
+class StoredFile(Stored):
+    """Rows that lie one after the other in a file."""
+
+    stride = 1
+
+    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+        self.row = int(np.prod(shape[1:], dtype=int)) * dtype.itemsize
+
+    def check(self) -> None:
+        """Refuse a file that is too short, before anything is read from it."""
+        size, need = os.path.getsize(self.path), self.offset + self.row * self.shape[0]
+        if size < need:
+            raise ValueError(f"{self.path} is cut off: it has {size} bytes of the {need} that {self.shape} needs")
+
+    def read(self, first: int, end: int, buffer: Array) -> Array:
+        """Samples ``first`` up to ``end``, read into the buffer."""
+        rows = buffer[: end - first]
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self.offset + first * self.row)
+            view, done = memoryview(rows.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
+            while done < len(view):
+                got = file.readinto(view[done:])
+                if not got:
+                    raise ValueError(f"{self.path} is cut off: it ends before sample {end - 1}")
+                done += got
+        return rows
+
+
+def as_stored(X: Any) -> Stored:
+    """What is known about where X is stored: a .npy path, a memory map, or anything that can be sliced."""
+    if isinstance(X, str | os.PathLike):
+        path = Path(X)
+        if path.suffix != ".npy":
+            raise ValueError(f"X={os.fspath(path)!r}: only .npy files are read by name; open others and give the array")
+        try:
+            X = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.flags.c_contiguous and X.filename and X._mmap is not None:  # type: ignore[attr-defined]
+        inside = X.ctypes.data - np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data  # type: ignore[attr-defined]
+        start = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+        return StoredFile(Path(X.filename), start + inside, X.shape, X.dtype)
+    return Stored(X)
+
+
+class StoredData(Chunked):
+    """A stored array, read in chunks of samples; a thread reads the next while the last is worked on."""
+
+    def __init__(self, stored: Stored, limit: int) -> None:
+        if stored.dtype.kind not in "buif":
+            raise ValueError(f"X has dtype {stored.dtype}: give real numbers. Complex data not supported")
+        check_shape(stored.shape)
+        self.stored, self.shape = stored, (stored.shape[0], stored.shape[1])
+        self.dtype = stored.dtype if stored.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
+        if row * BUFFERS > limit:
+            raise ValueError(f"memory_limit={limit}: {BUFFERS} samples of {row} bytes must fit; raise it")
+        rows = max(1, min(limit // BUFFERS, CHUNK) // row)
+        if rows > stored.stride:
+            rows -= rows % stored.stride
+        self.bounds = [*range(0, self.shape[0], rows), self.shape[0]]
+
+    def chunks(self) -> Iterator[Matrix]:
+        """One pass. Each chunk is good until the next one is asked for."""
+        self.stored.check()
+        rows = self.bounds[1] - self.bounds[0]
+        buffers = [np.empty((rows, self.shape[1]), dtype=self.stored.dtype) for _ in range(2)]
+
+        def read(k: int) -> Array:
+            return self.stored.read(self.bounds[k], self.bounds[k + 1], buffers[k % 2])
+
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(read, 0)
+            for k in range(len(self.bounds) - 1):
+                with named(k, self.bounds[k], self.bounds[k + 1]):
+                    array = ahead.result()
+                if k + 2 < len(self.bounds):
+                    ahead = reader.submit(read, k + 1)
+                chunk = DenseData(array, check=False)
+                chunk.first = self.bounds[k]
+                yield chunk
+
+    def total(self, question: Callable[[Matrix], Any]) -> Any:
+        """The sum of the answers of all chunks."""
+        total = None
+        for k, chunk in enumerate(self.chunks()):
+            with named(k, self.bounds[k], self.bounds[k + 1]):
+                answer = question(chunk)
+            total = answer if total is None else total + answer
+        return total
+
+    def whole(self) -> Array:
+        """X in memory."""
+        self.stored.check()
+        return self.stored.read(0, self.shape[0], np.empty(self.shape, dtype=self.stored.dtype))
+
+    def hold(self, start: Start, r: int) -> HeldHere:
+        """Activations in an array of this process."""
+        return HeldHere(self, start, r)
+
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples (in rising order), in memory."""
+        self.stored.check()
+        found = np.empty((len(which), self.shape[1]), dtype=self.dtype)
+        step = self.stored.stride
+        buffer = np.empty((step, self.shape[1]), dtype=self.stored.dtype)
+        for block in np.unique(which // step).tolist():  # what is stored together is read once
+            first, end = block * step, min((block + 1) * step, self.shape[0])
+            here = (first <= which) & (which < end)
+            found[here] = self.stored.read(first, end, buffer)[which[here] - first]
+        return DenseData(found)
+
+
+class HeldHere(Held):
+    """Activations in memory, beside data that is not."""
+
+    def __init__(self, data: StoredData, start: Start, r: int) -> None:
+        super().__init__(data, r)
+        self.data = data
+        self.array = np.empty(self.shape, dtype=self.dtype)
+        for first, end in zip(data.bounds, data.bounds[1:], strict=False):
+            self.array[first:end] = start(first, end)
+
+    def sweep(self, step: Step) -> Any:
+        """Let every chunk take a step; the sum of what they return."""
+        scale, self.scale = self.scale, None
+
+        def visit(chunk: Matrix) -> Any:
+            rows = slice(chunk.first, chunk.first + chunk.shape[0])
+            activations, answer = step(chunk, self.scaled(scale, np.array(self.array[rows], order="F")))
+            self.array[rows] = activations
+            return answer
+
+        return self.data.total(visit)
+
+    def gram(self) -> Array:
+        """AᵀA of the activations A, without a look at X."""
+        return gram(self.collected())
+
+    def collected(self) -> Array:
+        """The activations."""
+        if self.scale is not None:
+            self.array *= self.scale.astype(self.dtype)
+            self.scale = None
+        return self.array

@@ -1,0 +1,209 @@
+"""MiniBatchSparseNMF: some samples at a time, for streams and for data too large to go through often."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ..ask import as_amount, as_columns, as_count, as_generator, as_penalties, warn_of_capacity, warn_user
+from ..blocks import Block, nonnegative_encoder
+from ..data import Matrix
+from ..factorize import Iteration
+from ..interrupts import interrupts
+from ..progress import progress_line
+from ..running import Running, batches
+from ..start import starting_parts
+from ..statistics import Array
+from ..updates import Sequential
+from .base import Parts, as_output
+
+
+class MiniBatchSparseNMF(Parts):
+    """`SparseNMF` for streams: parts of exactly the sparsity that you name, from one batch of samples after the other.
+
+    Each batch's activations are solved exactly; its statistics are added to those of the past, which fade; the parts
+    are updated by a sequential pass over their sets. The sparsity is exact after every batch.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+    sparsity : None, float, (lo, hi), or a list of n_components of these
+        As in `SparseNMF`.
+    batch_size : int, default=1024
+        Samples of a batch, in `fit`. In `partial_fit` a batch is what you give.
+    forget_factor : float, default=0.7
+        What remains of the past after each batch: 1 never forgets, 0 knows the last batch alone. Past activations
+        belong to past parts, so that a long memory learns slowly; a short one is at the mercy of each batch.
+    component_sweeps : int, default=1
+        Passes over the parts for each batch.
+    l1, l2 : float, or a pair (on activations, on components)
+        Penalties on a sample's activations, and on the parts.
+    init : {"samples", "random"} or array of shape (n_components, n_features)
+        Where the parts start; "samples" are far-apart ones of the first batch.
+    max_iter : int, default=20
+        Times that `fit` goes through X, at most.
+    tol : float, default=1e-4
+        Stop when going through X once lowers the mean loss by no more than this share of it; 0: never.
+    max_time : float, optional
+        Stop after as many seconds.
+    shuffle : bool, default=True
+        Take samples in a new random order each time (X in memory only; chunks come as they lie).
+    memory_limit : int or str, optional
+        As in `SparseNMF`.
+    random_state : int, Generator, RandomState or None
+    verbose : int, default=0
+        1: a progress line.
+
+    Attributes
+    ----------
+    components_, sparsity_, n_components_, n_features_in_
+        As in `SparseNMF`.
+    n_iter_ : int
+        Times that `fit` went through X.
+    n_steps_ : int
+        Batches so far.
+    loss_curve_ : array
+        The mean loss of a sample, ½‖x − model‖² plus penalties, each time that `fit` went through X.
+    reconstruction_err_ : float
+        ‖X − activations · components_‖ (Frobenius), after `fit`.
+    stop_reason_ : str
+        Why `fit` stopped, in a sentence.
+
+    See Also
+    --------
+    SparseNMF : all samples in each iteration; ends lower, where time allows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> model = MiniBatchSparseNMF(16, sparsity=0.7, random_state=0)
+    >>> for batch in np.array_split(load_digits().data, 10):
+    ...     model = model.partial_fit(batch)
+    >>> model.components_.shape, float(abs(model.sparsity_ - 0.7).max()) < 1e-10
+    ((16, 64), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        sparsity: Any = None,
+        batch_size: int = 1024,
+        forget_factor: float = 0.7,
+        component_sweeps: int = 1,
+        l1: Any = 0.0,
+        l2: Any = 0.0,
+        init: Any = "samples",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        shuffle: bool = True,
+        memory_limit: int | str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.sparsity = sparsity
+        self.batch_size = batch_size
+        self.forget_factor = forget_factor
+        self.component_sweeps = component_sweeps
+        self.l1 = l1
+        self.l2 = l2
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.shuffle = shuffle
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def partial_fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
+        """Learn from one batch of samples."""
+        first = not hasattr(self, "components_")
+        data = self._validated(X, reset=first)
+        if not isinstance(data, Matrix):
+            raise ValueError("partial_fit takes a batch that fits in memory; fit goes through larger data in batches")
+        if first:
+            self._begin(data)
+        self._learn(data, as_amount(self.forget_factor, "forget_factor", 1.0))
+        self._store_parts(self._running.parts.T)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
+        """Go through X (samples × features, nonnegative) batch by batch, until the loss hardly falls."""
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, and the activations of the samples of X."""
+        return as_output(self._fit(X).activations)
+
+    def _fit(self, X: Any) -> Any:
+        data = self._validated(X, reset=True)
+        size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
+        tol = as_amount(self.tol, "tol")
+        max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
+        forget = as_amount(self.forget_factor, "forget_factor", 1.0)
+        started, curve, reason, converged = perf_counter(), [], f"max_iter={most} times through X are done", False
+        with interrupts() as interrupted, ExitStack() as stack:
+            tell = stack.enter_context(progress_line(type(self).__name__)) if self.verbose else None
+            for epoch in range(most):
+                total = 0.0
+                for batch in batches(data, size, self._rng if epoch and self.shuffle else None, check=not epoch):
+                    if not epoch and not total:
+                        self._begin(data if isinstance(data, Matrix) else batch)
+                    total += self._learn(batch, forget ** (batch.shape[0] / min(size, data.shape[0]))) * batch.shape[0]
+                curve.append(total / data.shape[0])
+                seconds = perf_counter() - started
+                if tell:
+                    error = float(np.sqrt(max(2 * total, 0.0) / max(data.sqnorm, 1e-300)))
+                    tell(Iteration(epoch + 1, most, total, error, seconds, [None, self._running.parts]))
+                if interrupted:
+                    reason = f"interrupted after {epoch + 1} times through X; the result so far is kept"
+                elif tol > 0 and epoch and abs(curve[-2] - curve[-1]) <= tol * curve[-2]:
+                    converged, reason = True, f"the mean loss fell by no more than tol={tol:g} of itself"
+                elif seconds >= max_time:
+                    reason = f"max_time={max_time:g} seconds are over"
+                else:
+                    continue
+                break
+        self._store_parts(self._running.parts.T)
+        self.n_iter_, self.loss_curve_, self.stop_reason_ = len(curve), np.array(curve), reason
+        solved = self._solve(data)
+        self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
+        if self.n_iter_ == most and tol > 0 and not converged:
+            warn_user(
+                f"the mean loss still falls after max_iter={most} times through X: raise max_iter, or give a larger "
+                "tol to accept this",
+                ConvergenceWarning,
+            )
+        return solved
+
+    def _begin(self, data: Matrix) -> None:
+        """Parts to start from, and what they must be."""
+        r = as_count(self.n_components, "n_components")
+        self._rng = as_generator(self.random_state)
+        sets = [as_columns(None, r), as_columns(self.sparsity, r)]
+        warn_of_capacity(sets[1], data)
+        penalties = as_penalties(self.l1, self.l2, sets)
+        self._encoder = nonnegative_encoder(r, *penalties[0])
+        sweeps = as_count(self.component_sweeps, "component_sweeps")
+        self._block = Block(Sequential(sweeps), sets[1], *penalties[1])
+        self._running = Running(starting_parts(self.init, data, r, sets, self._rng), None, {})
+        self.n_steps_ = 0
+
+    def _learn(self, batch: Matrix, keep: float) -> float:
+        assert self._encoder is not None
+        self.n_steps_ += 1
+        return self._running.step(batch, self._encoder, self._block, keep)
+
+    def transform(self, X: Any) -> Array:
+        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
+        check_is_fitted(self, "components_")
+        return super().transform(X)

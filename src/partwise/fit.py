@@ -1,0 +1,117 @@
+"""A running fit: factors, and what is known about them. The loop drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .blocks import Block
+from .data import Data
+from .metrics import relative_error
+from .start import Factors, dead_components
+from .statistics import Array, Stats, gram
+from .updates import Sets, State
+
+Reviver = Callable[[Any, Factors, Stats, int, Sequence[Sets], Array], list[int]]
+
+REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
+
+
+class Fit:
+    """The factors of a running fit with what is known about them: Gram matrices, states, last statistics.
+
+    ``reviving`` is the mode whose update is preceded by a look for dead components.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        factors: Factors,
+        blocks: Sequence[Block],
+        revive: Reviver | None = None,
+        reviving: int | None = None,
+    ) -> None:
+        self.data: Any = data
+        self.factors, self.blocks, self.revive = factors, blocks, revive
+        self.reviving = reviving if revive else None
+        self.grams = [gram(f) for f in factors]
+        self.states: list[State] = [{} for _ in factors]
+        self.revivals = REVIVALS * factors[0].shape[1]
+        self.last: Stats | None = None
+        self.fresh: int | None = None  # the mode whose last statistics are still true
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start, from the statistics of the factor that is updated first."""
+        self.last = self.data.statistics(self.factors, self.grams, mode)
+        self.fresh = mode
+        return self.loss(mode)
+
+    def statistics(self, mode: int) -> Stats:
+        """The statistics of one factor at the present others."""
+        fresh, self.fresh = self.fresh, None
+        if fresh == mode and self.last is not None:
+            return self.last
+        return self.data.statistics(self.factors, self.grams, mode)
+
+    def update(self, mode: int, measure: bool = False) -> float:
+        """Update one factor; its fixed-point residual before that, if it is to be measured."""
+        stats, block = self.statistics(mode), self.blocks[mode]
+        if mode == self.reviving:
+            stats = self.revived(stats, mode)
+        residual = block.residual(self.factors[mode], stats) if measure else np.inf
+        self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
+        self.grams[mode] = gram(self.factors[mode])
+        self.last = stats
+        if block.normalised:
+            self.normalise(mode)
+        return residual
+
+    def normalise(self, mode: int) -> None:
+        """Give the columns of one factor norm 1, and the other factor their scale."""
+        give_unit_norm(self.factors, self.grams, mode)
+
+    def dead(self) -> Array:
+        """Dead components, as many as may still start again."""
+        dead = dead_components(self.grams)[: self.revivals]
+        self.revivals -= len(dead)
+        return dead
+
+    def revived(self, stats: Stats, mode: int) -> Stats:
+        """Statistics after dead components, if there are any, have started again."""
+        dead = self.dead()
+        if not dead.size:
+            return stats
+        assert self.revive is not None
+        if not self.revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
+            return stats
+        self.grams = [gram(f) for f in self.factors]
+        return self.data.statistics(self.factors, self.grams, mode)
+
+    def penalties(self) -> float:
+        """What the blocks add to the loss."""
+        return sum(b.penalty(f, g) for b, f, g in zip(self.blocks, self.factors, self.grams, strict=True))
+
+    def loss(self, mode: int) -> float:
+        """The loss, from the statistics that ``mode`` was last updated with."""
+        assert self.last is not None
+        return self.data.loss(self.last, self.factors, self.grams, mode) + self.penalties()
+
+
+def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1) -> None:
+    """Move the scale of every column of one factor to the other: of every part to its activations."""
+    norms = np.sqrt(grams[mode].diagonal())
+    norms[norms == 0] = 1
+    factors[mode] /= norms.astype(factors[mode].dtype)
+    factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
+    grams[mode] = grams[mode] / np.outer(norms, norms)
+    grams[1 - mode] = grams[1 - mode] * np.outer(norms, norms)
+
+
+def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
+    """The relative error from the loss, or from the residual itself where the statistics cancel."""
+    error = relative_error(data.sqnorm, loss)
+    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
+        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
+    return error

@@ -1,0 +1,92 @@
+"""Parts from running statistics: batches of samples come once, and are forgotten bit by bit.
+
+Reference: J. Mairal, F. Bach, J. Ponce and G. Sapiro, "Online learning for matrix factorization and sparse coding",
+JMLR 11 (2010); the paper's outlook names it for data that comes in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .blocks import Block
+from .data import Chunked, Matrix, named
+from .start import dead_components, revive
+from .statistics import Array, Stats, gram
+from .updates import State
+
+
+@dataclass
+class Running:
+    """Parts, and the discounted statistics of all batches so far.
+
+    Attributes
+    ----------
+    parts : array of shape (features, r)
+    stats : Stats or None
+        Of the parts; None before the first batch.
+    state : dict
+        Of the parts' update.
+    """
+
+    parts: Array
+    stats: Stats | None
+    state: State
+
+    def step(self, batch: Matrix, encoder: Block, block: Block, keep: float) -> float:
+        """Solve the batch's activations, add its statistics to ``keep`` times the old ones, and update the parts.
+
+        Returns the mean loss of a sample of the batch, before the parts are updated.
+        """
+        activations, loss = self.encoded(batch, encoder, block)
+        stats = Stats(batch.cross(activations, 1), gram(activations), batch.sqnorm)
+        if self.stats is not None and keep > 0:
+            stats = self.stats.faded(keep) + stats
+        self.parts, self.state = block(self.parts, stats, self.state)
+        if block.sets.scale_free and not (encoder.penalised or block.penalised):
+            norms = np.linalg.norm(self.parts, axis=0).astype(float)
+            norms[norms == 0] = 1
+            self.parts /= norms.astype(self.parts.dtype)
+            stats = stats.mixed(norms)
+        self.stats = stats
+        return loss / batch.shape[0]
+
+    def encoded(self, batch: Matrix, encoder: Block, block: Block) -> tuple[Array, float]:
+        """The activations of a batch, and their loss. Parts that no sample has used start again where it fits worst."""
+        activations = np.zeros((batch.shape[0], self.parts.shape[1]), dtype=self.parts.dtype, order="F")
+        stats = batch.statistics([activations, self.parts], [gram(activations), gram(self.parts)], 0)
+        activations, _ = encoder(activations, stats, {})
+        used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
+        dead = dead_components([used, gram(self.parts)])
+        factors = [activations, self.parts]
+        if dead.size and not (encoder.penalised or block.penalised):
+            if revive(batch, factors, stats, 0, [encoder.sets, block.sets], dead):
+                self.restart(dead)
+                stats = batch.statistics(factors, [gram(f) for f in factors], 0)
+                activations, _ = encoder(activations, stats, {})
+        return activations, stats.loss(activations)
+
+    def restart(self, dead: Array) -> None:
+        """Forget what is known of some components."""
+        if self.stats is not None:
+            cross, own = self.stats.cross.copy(order="F"), self.stats.gram.copy()
+            cross[:, dead], own[dead], own[:, dead] = 0, 0, 0
+            self.stats = Stats(cross, own, self.stats.sqnorm)
+
+
+def batches(data: Any, size: int, rng: np.random.Generator | None, check: bool) -> Iterator[Matrix]:
+    """All samples, ``size`` at a time: in the order that ``rng`` gives, or as they lie, where they come in chunks."""
+    if not isinstance(data, Chunked):
+        order = np.arange(data.shape[0]) if rng is None else rng.permutation(data.shape[0])
+        for start in range(0, len(order), size):
+            yield data.subset(np.sort(order[start : start + size])) if size < len(order) else data
+        return
+    for k, chunk in enumerate(data.chunks()):
+        if check:
+            with named(k, data.bounds[k], data.bounds[k + 1]):
+                chunk.check()
+        for start in range(0, chunk.shape[0], size):
+            yield chunk.subset(np.arange(start, min(start + size, chunk.shape[0])))

@@ -1,0 +1,258 @@
+"""The same fit where X comes in chunks of samples: one pass does both halves of an iteration.
+
+For each chunk, `Step` solves its activations and returns what it adds to the statistics of the parts; the activations
+stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done again
+anywhere without changing the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from .blocks import Block, nonnegative_encoder
+from .data import Chunked, Data, Held, Matrix
+from .fit import Fit, Reviver, exact_relative_error
+from .metrics import explained, largest_move
+from .start import Factors, Zeros, best_fit, row_errors
+from .statistics import Array, Stats, gram
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What chunks add up to: the statistics of the parts, and of the activations Σ and how far columns moved."""
+
+    stats: Stats
+    totals: Array
+    moves: Array
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.stats + other.stats, self.totals + other.totals, self.moves + other.moves)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Update a chunk's activations by ``block`` (None: leave them), and sum up.
+
+    Parameters
+    ----------
+    parts, gram : arrays
+        The parts, and their Gram matrix.
+    measure : bool
+        Whether to say how far the best columns are from the present ones.
+    dead, alive : sequences of components
+        Those whose activations start at zero, and those of them whose activations then start at the best fit.
+    """
+
+    parts: Array
+    gram: Array
+    block: Block | None
+    measure: bool = False
+    dead: Sequence[int] = ()
+    alive: Sequence[int] = ()
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Sums]:
+        """The new activations of the chunk, and its sums."""
+        r = self.parts.shape[1]
+        moves = np.zeros((3, r))
+        activations[:, list(self.dead)] = 0
+        for j in self.alive:
+            column = self.parts[:, j]
+            activations[:, j] = best_fit(chunk.times(column, 0), activations, self.parts, column)
+        if self.block is not None:
+            stats = Stats(chunk.cross(self.parts, 0), self.gram, 0.0)
+            if self.measure:
+                moves = self.block.moves(activations, stats)
+            activations, _ = self.block(activations, stats, {})
+        stats = Stats(chunk.cross(activations, 1), gram(activations), 0.0)
+        return activations, Sums(stats, activations.sum(axis=0, dtype=float), moves)
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The samples that are fitted worst: their numbers, errors, values and activations (``count`` at most)."""
+
+    count: int
+    rows: Array
+    errors: Array
+    samples: Array
+    activations: Array
+
+    def __add__(self, other: Worst) -> Worst:
+        rows, errors = np.append(self.rows, other.rows), np.append(self.errors, other.errors)
+        best = np.lexsort((rows, -errors))[: self.count]
+        return Worst(
+            self.count,
+            rows[best],
+            errors[best],
+            np.vstack([self.samples, other.samples])[best],
+            np.vstack([self.activations, other.activations])[best],
+        )
+
+
+@dataclass(frozen=True)
+class FindWorst:
+    """Look for the samples of a chunk that are fitted worst without the ``dead`` components."""
+
+    parts: Array
+    gram: Array
+    dead: Array
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Worst]:
+        """The activations, unchanged but for the dead, and the worst samples."""
+        activations[:, self.dead] = 0
+        stats = Stats(chunk.cross(self.parts, 0), self.gram, 0.0)
+        errors = row_errors(chunk, activations, stats, 0)
+        best = np.argsort(-errors, kind="stable")[: len(self.dead)]
+        samples = chunk.vectors(0, best).T
+        return activations, Worst(len(self.dead), chunk.first + best, errors[best], samples, activations[best])
+
+
+class Streamed(Fit):
+    """A fit whose activations lie with the chunks of X: ``factors[0]`` is `Held`.
+
+    ``last`` are always the statistics of the parts at the present activations: the last pass has summed them up.
+    """
+
+    totals: Array  # Σ of each column of the activations
+
+    def sweep(self, step: Step) -> Sums:
+        """Pass over X once."""
+        sums: Sums = self.held.sweep(step)
+        self.last = replace(sums.stats, sqnorm=self.data.sqnorm)
+        self.grams[0], self.totals = sums.stats.gram, sums.totals
+        return sums
+
+    @property
+    def held(self) -> Held:
+        """The activations, out of reach."""
+        return cast(Held, self.factors[0])
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start, from a pass that only sums up."""
+        self.sweep(Step(self.factors[1], self.grams[1], None))
+        return self.loss(mode)
+
+    def statistics(self, mode: int) -> Stats:
+        """The statistics of the parts."""
+        assert mode == 1
+        assert self.last is not None
+        return self.last
+
+    def update(self, mode: int, measure: bool = False) -> float:
+        """Update the parts from what is known, or the activations by a pass over X."""
+        if mode == 1:
+            return super().update(mode, measure)
+        dead, alive = self.restarted() if self.reviving == 0 else ([], [])
+        sums = self.sweep(Step(self.factors[1], self.grams[1], self.blocks[0], measure, dead, alive))
+        if self.blocks[0].normalised:
+            self.normalise(0)
+        return largest_move(sums.moves) if measure else np.inf
+
+    def normalise(self, mode: int) -> None:
+        """Move the scale of one factor's columns to the other, in what is known of the activations too."""
+        norms = np.sqrt(self.grams[mode].diagonal())
+        super().normalise(mode)
+        norms[norms == 0] = 1
+        scale = norms if mode == 1 else 1 / norms
+        self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
+
+    def restarted(self) -> tuple[list[int], list[int]]:
+        """Dead components, and those of them whose parts have started again where the fit is worst.
+
+        The same as `start.revive`, of which all but the activations of the other samples can be done here.
+        """
+        dead = self.dead()
+        if not dead.size:
+            return [], []
+        parts, sets = self.factors[1], self.blocks[1].sets
+        worst: Worst = self.held.sweep(FindWorst(parts, self.grams[1], dead))
+        least = 1e-12 * self.data.sqnorm / self.data.shape[0]
+        alive: list[int] = []
+        for k, j in enumerate(dead[: len(worst.errors)].tolist()):
+            residual = worst.samples[k] - parts @ worst.activations[k]
+            if worst.errors[k] <= least or residual.max() <= 0:
+                break
+            parts[:, j] = column = sets[j](np.maximum(residual, 0))
+            worst.activations[:, j] = best_fit(worst.samples @ column, worst.activations, parts, column)
+            alive.append(j)
+        self.grams[1] = gram(parts)
+        return dead.tolist(), alive
+
+    def penalties(self) -> float:
+        """What the blocks add to the loss."""
+        first, second = self.blocks
+        own = first.penalty_of(float(self.totals.sum()), self.grams[0])
+        return own + second.penalty(self.factors[1], self.grams[1])
+
+    def loss(self, mode: int) -> float:
+        """The loss at the present factors."""
+        assert self.last is not None
+        return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
+
+
+def running_fit(
+    data: Data, factors: Factors, blocks: Sequence[Block], revive: Reviver | None, reviving: int | None
+) -> Fit:
+    """The fit that suits the data."""
+    kind = Streamed if isinstance(factors[0], Held) else Fit
+    return kind(data, factors, blocks, revive, reviving)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Activations for given parts, the relative error that they leave, and each part's share of the fit."""
+
+    activations: Any
+    relative_error: float
+    explained: Array
+
+
+class SolvedInChunks:
+    """The same for data in chunks, whose passes are made when they are needed."""
+
+    def __init__(self, data: Chunked, parts: Array, encoder: Block) -> None:
+        self.data, self.parts, self.gram = data, parts, gram(parts)
+        self.start, self.step = Zeros(parts.shape[1], data.dtype), Step(parts, self.gram, encoder)
+
+    @cached_property
+    def summed(self) -> tuple[Held, Stats]:
+        """One pass: the activations with their chunks, and the statistics of the parts."""
+        held = self.data.hold(self.start, self.parts.shape[1])
+        sums: Sums = held.sweep(self.step)
+        return held, replace(sums.stats, sqnorm=self.data.sqnorm)
+
+    @cached_property
+    def activations(self) -> Any:
+        """An array, or a Dask array that is computed when it is asked for."""
+        lazy = self.data.mapped(self.start, self.step, self.parts.shape[1])
+        return self.summed[0].collected() if lazy is None else lazy
+
+    @cached_property
+    def relative_error(self) -> float:
+        """‖X − model‖ / ‖X‖."""
+        held, stats = self.summed
+        return exact_relative_error(self.data, [held, self.parts], stats.loss(self.parts, self.gram))
+
+    @cached_property
+    def explained(self) -> Array:
+        """Each part's share of the fit."""
+        return explained(self.parts, self.summed[1])
+
+
+def solve_activations(data: Any, parts: Array, encoder: Block | None = None) -> Solved | SolvedInChunks:
+    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks."""
+    parts = np.asfortranarray(parts, dtype=data.dtype)
+    r = parts.shape[1]
+    encoder = encoder or nonnegative_encoder(r)
+    if isinstance(data, Chunked):
+        return SolvedInChunks(data, parts, encoder)
+    activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")
+    stats = data.statistics([activations, parts], [np.zeros((r, r)), gram(parts)], 0)
+    activations, _ = encoder(activations, stats, {})
+    error = exact_relative_error(data, [activations, parts], stats.loss(activations))
+    return Solved(activations, error, explained(activations, stats))
