@@ -9,13 +9,13 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 FLOORS = [  # lowest first; a room may use what lies below it
-    {"compiled", "version"},
+    {"compiled", "version", "threads"},
     {"projections"},
     {"statistics"},
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"threads", "interrupts"},
+    {"interrupts"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
@@ -25,7 +25,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"estimators", "plotting", "datasets"},
     {"cli"},
 ]
-ONLY = {"data": {"statistics", "compiled"}}
+ONLY = {"data": {"statistics", "compiled", "threads"}}
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
 MODULES = pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(HOME)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import re
 import sys
 import warnings
@@ -34,6 +35,13 @@ def as_count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
     return int(value)
+
+
+def as_jobs(value: Any) -> int:
+    """A number of threads: at least 1, or, as in scikit-learn, −1 for one on each core, −2 for one fewer, …"""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
+        raise ValueError(f"n_jobs={value!r}: give a whole number of threads, or -1 for one on each core")
+    return int(value) if value > 0 else max((os.cpu_count() or 1) + 1 + int(value), 1)
 
 
 def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:

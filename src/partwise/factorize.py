@@ -125,6 +125,7 @@ def factorize(
     revive: Reviver | None = revive,
     balance: bool = True,
     started: float | None = None,
+    n_jobs: int | None = None,
 ) -> Result:
     """Improve ``factors`` (overwritten), one block after the other, until something says stop.
 
@@ -148,13 +149,15 @@ def factorize(
         Give the parts unit norm at the end, if no set and no penalty minds.
     started : float
         When the clock of ``times`` began (`time.perf_counter`); by default now.
+    n_jobs : int
+        Threads; by default as many as BLAS may take.
     """
     started = perf_counter() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
-    reviving = next((mode for mode in reversed(order) if blocks[mode].sets.nonnegative), None)
+    reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    with interrupts() as interrupted, fitting_threads(float(np.prod(data.shape)) * factors[1].shape[1]):
+    with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs):
         watch.note(fit.first_loss((*before, *order)[0]))
         if not watch.reason:
             for mode in before:

@@ -14,7 +14,7 @@ from .updates import Columns, Sets
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
-CANDIDATES, CANDIDATE_ENTRIES = 2, 2**24  # a start looks at so many samples for each part, or at so many entries
+CANDIDATES, CANDIDATE_ENTRIES = 2, 2**22  # a start looks at so many samples for each part, or at so many entries
 Factors = list[Any]  # arrays, or activations that lie elsewhere
 
 
@@ -108,6 +108,8 @@ def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Arr
     few = max(CANDIDATES * r, CANDIDATE_ENTRIES // data.shape[1])
     if mode == 0 and len(which) > few:
         which = np.sort(rng.choice(len(which), few, replace=False))
+    if isinstance(data, Chunked):
+        data.check()
     if isinstance(data, Chunked) or 4 * len(which) < data.shape[mode]:
         return data.subset(which), np.arange(len(which))
     return data, which

@@ -1,16 +1,20 @@
-"""How many threads the matrix products take."""
+"""How many threads a fit takes: the matrix products, which are BLAS's, and the kernels beside them take turns."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 ALONE = 2e7  # multiplications below which a second thread costs more than it gives
+
+_threads: ContextVar[int] = ContextVar("threads", default=1)  # for kernels, in this context
 
 
 @cache
@@ -19,15 +23,44 @@ def controller() -> Any:
     return ThreadpoolController()
 
 
-@contextmanager
-def fitting_threads(multiplications: float) -> Iterator[None]:
-    """One thread for the products of a small problem, which else wait for each other; otherwise as they are set.
+@cache
+def pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for kernels."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="partwise")
 
-    The limit is the whole process's, so that only the main thread sets it: fits that run beside each other in other
-    threads could not restore it in the right order.
+
+def blas_threads() -> int:
+    """How many threads the matrix products may take, as the environment or threadpoolctl has it."""
+    return max((lib.num_threads for lib in controller().lib_controllers if lib.user_api == "blas"), default=1)
+
+
+@contextmanager
+def fitting_threads(multiplications: float, n_jobs: int | None = None) -> Iterator[None]:
+    """Let products and kernels take ``n_jobs`` threads, or as many as BLAS may; one for a small problem.
+
+    The limit of BLAS is the whole process's, so that only the main thread sets it: fits that run beside each other in
+    other threads could not restore it in the right order.
     """
-    if multiplications < ALONE and threading.current_thread() is threading.main_thread():
-        with controller().limit(limits=1, user_api="blas"):
+    wanted = blas_threads() if n_jobs is None else n_jobs
+    threads = 1 if multiplications < ALONE else wanted
+    token = _threads.set(threads)
+    try:
+        if threads != blas_threads() and threading.current_thread() is threading.main_thread():
+            with controller().limit(limits=threads, user_api="blas"):
+                yield
+        else:
             yield
-    else:
-        yield
+    finally:
+        _threads.reset(token)
+
+
+def in_parts(task: Callable[[int, int], Any], size: int, least: int) -> list[Any]:
+    """``task(first, end)`` for equal parts of ``range(size)``, at least so long, one for each thread of the fit.
+
+    The results come in order. Parts depend on the size and the number of threads alone, and so do the bits.
+    """
+    threads = max(min(_threads.get(), size // least), 1)
+    if threads == 1:
+        return [task(0, size)]
+    bounds = [size * t // threads for t in range(threads + 1)]
+    return list(pool(threads).map(task, bounds[:-1], bounds[1:]))

@@ -45,7 +45,7 @@ def is_lazy(X: Any) -> bool:
     if isinstance(X, np.ndarray | np.generic) or sp.issparse(X) or not hasattr(X, "__getitem__"):
         return False
     try:
-        return len(X.shape) == 2 and np.dtype(X.dtype).kind in "buif"
+        return len(X.shape) >= 0 and np.dtype(X.dtype).itemsize > 0
     except (AttributeError, TypeError):
         return False
 
@@ -67,8 +67,5 @@ def as_data(X: Any, memory_limit: int | None = None) -> Matrix | Chunked:
         from .cluster import DaskData  # whoever has a Dask array has Dask
 
         return DaskData(X)
-    limit = LIMIT if memory_limit is None else memory_limit
-    data = StoredData(as_stored(X), limit)
-    if data.shape[0] * data.shape[1] * data.dtype.itemsize <= limit:
-        return DenseData(data.whole())
-    return data
+    limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
+    return StoredData(stored, limit) if stored.nbytes > limit else DenseData(stored.whole())

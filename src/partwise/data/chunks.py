@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array, gram
-from .matrix import Matrix
+from .matrix import Matrix, check_scale
 
 Start = Callable[[int, int], Array]  # activations to begin with, of samples first … end
 Step = Callable[
@@ -30,6 +30,11 @@ class Chunked(ABC):
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self.shape[0] * self.shape[1]
 
     @abstractmethod
     def chunks(self) -> Iterator[Matrix]:
@@ -55,7 +60,12 @@ class Chunked(ABC):
     def survey(self) -> Survey:
         """What the first pass finds out, which also checks all values."""
         found: Survey = self.total(surveyed)
+        check_scale(found.peak, self.dtype)
         return found
+
+    def check(self) -> None:
+        """Refuse values that no factorization can use: the first pass, if there was none yet."""
+        _ = self.survey
 
     @cached_property
     def sqnorm(self) -> float:
@@ -134,6 +144,7 @@ class Survey:
 def surveyed(chunk: Matrix) -> Survey:
     """The survey of a chunk, whose values are found to be good."""
     chunk.check()
+    check_scale(chunk.peak, chunk.dtype, np.inf)  # a chunk may be dark, but not too bright
     return Survey(chunk.sqnorms(1), chunk.peak)
 
 

@@ -12,6 +12,7 @@ import pickle
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -188,12 +189,16 @@ class DaskData(Chunked):
             self.client.cancel(futures)
             raise
 
+    def tree(self, answers: list[Any], most: int) -> list[Any]:
+        """Delayed answers added up until there are at most so many."""
+        while len(answers) > most:
+            answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
+        return answers
+
     def summed(self, answers: list[Any]) -> Answer:
         """The sum of delayed answers, added up by a tree."""
-        while len(answers) > 1:
-            answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
         try:
-            (answer,) = self.compute(answers)
+            (answer,) = self.compute(self.tree(answers, 1))
         except Exception as error:
             raise self.blamed(error) from None
         return answer
@@ -235,7 +240,9 @@ class DaskData(Chunked):
         inside = [which[(p.first <= which) & (which < p.end)] - p.first for p in self.places]
         pairs = zip(self.blocks, inside, strict=True)
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])
-        return SparseData(sp.vstack(rows, format="csr")) if sp.issparse(rows[0]) else DenseData(np.concatenate(rows))
+        if sp.issparse(rows[0]):
+            return SparseData(sp.vstack(rows, format="csr"), check=False)
+        return DenseData(np.concatenate(rows), check=False)
 
     def mapped(self, start: Start, step: Step, r: int) -> da.Array:
         """The activations after one step from the start, as a Dask array that is computed when it is asked for."""
@@ -281,12 +288,13 @@ class HeldThere(Held):
         if not places:
             return Answer()
         given = delayed(payloads, pure=False)
-        visits = []
+        visits: dict[str | None, list[Any]] = {}
         for place, home in zip(places, self.at_home(places), strict=True):
-            with dask.annotate(**({"workers": [home], "allow_other_workers": True} if home else {})):
+            with staying_at(home):
                 block = self.data.blocks[place.index]
-                visits.append(delayed(visit, pure=False)(block, self.data.shape[1], place, self.fit, done, given))
-        return self.data.summed(visits)
+                task = delayed(visit, pure=False)(block, self.data.shape[1], place, self.fit, done, given)
+            visits.setdefault(home, []).append(task)
+        return self.data.summed([task for tasks in visits.values() for task in self.data.tree(tasks, 1)])
 
     def at_home(self, places: Sequence[Place]) -> list[str | None]:
         """The worker of each chunk: where it was, else where its values lie, else the one with the fewest chunks."""
@@ -310,7 +318,7 @@ class HeldThere(Held):
         self.sweep(unchanged)
         chunks = []
         for place, home in zip(self.data.places, self.at_home(self.data.places), strict=True):
-            with dask.annotate(**({"workers": [home], "allow_other_workers": True} if home else {})):
+            with staying_at(home):
                 chunks.append(delayed(kept, pure=False)(place, self.fit))
         array = self.data.stacked(chunks, self.shape[1])
         if self.data.client is None:
@@ -340,6 +348,11 @@ def active_client() -> Any:
         return get_client()
     except (ImportError, ValueError):
         return None
+
+
+def staying_at(home: str | None) -> Any:
+    """Tasks made inside go to that worker, as long as it is there."""
+    return dask.annotate(workers=[home], allow_other_workers=True) if home else nullcontext()
 
 
 def workers(client: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import kl_div
 
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, square_sums
 
 
 class DenseData(Matrix):
@@ -28,9 +28,10 @@ class DenseData(Matrix):
         super().__init__()
         if check:
             self.check()
+            check_scale(self.peak, self.dtype)
 
     def check(self) -> None:
-        check_values(self.matrix.min(), self.matrix.max(), self.dtype, self._offenders)
+        check_values(self.matrix.min(), self.peak, self._offenders)
 
     def subset(self, which: Array) -> DenseData:
         return DenseData(self.matrix[which], check=False)

@@ -23,6 +23,11 @@ class Data(Protocol):
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
 
     @property
+    def size(self) -> int:
+        """How many entries a pass goes through."""
+        ...
+
+    @property
     def sqnorm(self) -> float:
         """‖X‖²."""
         ...
@@ -76,6 +81,11 @@ class Matrix(ABC):
     matrix: Any
     squared = True
     first = 0
+
+    @property
+    def size(self) -> int:
+        """How many entries a pass goes through: those that are stored."""
+        return int(self.matrix.size)
 
     def __init__(self) -> None:
         check_shape(self.shape)
@@ -155,7 +165,8 @@ class Wrapped:
 
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
-        self.shape, self.dtype, self.matrix, self.sqnorm = data.shape, data.dtype, data.matrix, data.sqnorm
+        self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
+        self.matrix, self.sqnorm = data.matrix, data.sqnorm
         self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
 
 
@@ -165,18 +176,19 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X has shape {shape}: give samples × features, at least one of each")
 
 
-def check_values(least: float, largest: float, dtype: np.dtype[Any], find: Any) -> None:
-    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value).
+def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
+    """Refuse a scale at which products of four entries leave the range of ``dtype``: X's largest entry tells."""
+    limit = float(np.finfo(dtype).max) ** 0.4
+    if largest > limit or least < largest < 1 / limit:
+        raise ValueError(
+            f"the largest value of X is {largest:g}, and {dtype} can work with {1 / limit:.0e} to {limit:.0e}: "
+            "rescale X"
+        )
 
-    And a scale at which products of four entries leave the range of ``dtype``.
-    """
+
+def check_values(least: float, largest: float, find: Any) -> None:
+    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value)."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
-        limit = float(np.finfo(dtype).max) ** 0.4
-        if largest > limit or 0 < largest < 1 / limit:
-            raise ValueError(
-                f"the largest value of X is {largest:g}, and {dtype} can work with {1 / limit:.0e} to {limit:.0e}: "
-                "rescale X"
-            )
         return
     i, j, value = find()
     if np.isnan(value):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..compiled import kernel, reduction
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from ..threads import in_parts
+from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, square_sums
+
+LEAST = 256  # compressed rows for which a thread of their own pays
 
 
 class SparseData(Matrix):
@@ -30,10 +34,11 @@ class SparseData(Matrix):
         self.matrix, self.dtype = X, X.dtype
         if check:
             self.check()
+            check_scale(self.peak, self.dtype)
 
     def check(self) -> None:
         if self.matrix.data.size:
-            check_values(self.matrix.data.min(), self.matrix.data.max(), self.dtype, self._offenders)
+            check_values(self.matrix.data.min(), self.peak, self._offenders)
 
     def subset(self, which: Array) -> SparseData:
         return SparseData(self.matrix[which], check=False)
@@ -46,7 +51,14 @@ class SparseData(Matrix):
         return i + self.first, j, float(self.matrix.data[where])
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
-        out[...] = (self.matrix.T if mode else self.matrix) @ np.ascontiguousarray(rest)
+        X, rest = self.matrix, np.ascontiguousarray(rest)
+        stored = (X.data, X.indices, X.indptr, rest)
+        if X.format == ("csr", "csc")[mode]:
+            rows = np.empty(out.shape, dtype=out.dtype)
+            in_parts(partial(gather_rows, *stored, rows), len(out), LEAST)
+        else:
+            rows = sum(in_parts(partial(scatter_rows, *stored, len(out)), len(X.indptr) - 1, LEAST))
+        out[...] = rows
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
@@ -82,6 +94,40 @@ class SparseData(Matrix):
         if X.format == ("csr", "csc")[mode]:
             return stored_square_sums(X.data, X.indptr)
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
+
+
+@reduction
+def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, first: int, end: int) -> None:
+    """out_i ← Σ x·rest_j over the stored entries x at (i, j), for compressed rows i from ``first`` to ``end``."""
+    r = rest.shape[1]
+    for i in range(first, end):
+        row = out[i]
+        row[:] = 0
+        e = starts[i]
+        while e + 4 <= starts[i + 1]:  # one reading and writing of the row for four entries
+            x0, x1, x2, x3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            y0, y1, y2, y3 = rest[indices[e]], rest[indices[e + 1]], rest[indices[e + 2]], rest[indices[e + 3]]
+            for a in range(r):
+                row[a] += (x0 * y0[a] + x1 * y1[a]) + (x2 * y2[a] + x3 * y3[a])
+            e += 4
+        while e < starts[i + 1]:
+            y = rest[indices[e]]
+            for a in range(r):
+                row[a] += values[e] * y[a]
+            e += 1
+
+
+@reduction
+def scatter_rows(values: Any, indices: Any, starts: Any, rest: Any, size: int, first: int, end: int) -> Any:
+    """Σ x·rest_i for each j over the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
+    out = np.zeros((size, rest.shape[1]), dtype=rest.dtype)
+    for i in range(first, end):
+        y = rest[i]
+        for e in range(starts[i], starts[i + 1]):
+            x, row = values[e], out[indices[e]]
+            for a in range(y.size):
+                row[a] += x * y[a]
+    return out
 
 
 @reduction

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from .dense import DenseData
 from .matrix import Matrix, check_shape
 
 LIMIT = 2**30  # bytes that X may take in memory, if the user names no limit
-CHUNK = 2**26  # bytes of a chunk at most: larger ones are not read faster
+CHUNK = 2**27  # bytes of a chunk at most: larger ones are not read faster
+AT_ONCE = 2**30  # bytes that one call reads at most
 BUFFERS = 4  # chunks that the limit must allow for: one being read, one worked on, and what is made of them
 
 
@@ -26,77 +29,105 @@ class Stored:
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        self.check_kind()
         chunks = getattr(array, "chunks", None)
         self.stride = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+
+    def check_kind(self) -> None:
+        """Refuse what no factorization can use."""
+        check_shape(self.shape)
+        if self.dtype.kind not in "buif":
+            raise ValueError(f"X has dtype {self.dtype}: give real numbers. Complex data not supported")
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The precision to work in."""
+        return self.dtype if self.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """What X takes in memory."""
+        return self.shape[0] * self.shape[1] * self.kind.itemsize
+
+    def whole(self) -> Array:
+        """X in memory."""
+        self.check()
+        return self.read(0, self.shape[0], np.empty(self.shape, dtype=self.dtype))
 
     def check(self) -> None:
         """Refuse to go on when the array is no longer what it was."""
         if tuple(self.array.shape) != self.shape:
             raise ValueError(f"X had shape {self.shape} and now has {tuple(self.array.shape)}: it must not change")
+        mapped = getattr(self.array, "_mmap", None)
+        if isinstance(self.array, np.memmap) and mapped is not None:
+            need = len(mapped) + self.array.offset - self.array.offset % mmap.ALLOCATIONGRANULARITY
+            if mapped.size() < need:  # reading on would end the process
+                raise ValueError(f"the memory map's file is cut off: {mapped.size()} of {need} bytes are left")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
         """Samples ``first`` up to ``end``, in the buffer or not."""
         rows = np.asarray(self.array[first:end])
         if rows.shape != (end - first, self.shape[1]):
             raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, self.shape[1])}")
+        if isinstance(self.array, np.memmap):  # so that the disk is waited for here, not where it is worked on
+            np.copyto(buffer[: end - first], rows)
+            return buffer[: end - first]
         return rows
 
 
 class StoredFile(Stored):
-    """Rows that lie one after the other in a file."""
+    """Rows that lie one after the other in a file, which stays open."""
 
     stride = 1
 
     def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+        self.check_kind()
         self.row = int(np.prod(shape[1:], dtype=int)) * dtype.itemsize
+        self.file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.file)
 
     def check(self) -> None:
         """Refuse a file that is too short, before anything is read from it."""
-        size, need = os.path.getsize(self.path), self.offset + self.row * self.shape[0]
+        size, need = os.fstat(self.file).st_size, self.offset + self.row * self.shape[0]
         if size < need:
             raise ValueError(f"{self.path} is cut off: it has {size} bytes of the {need} that {self.shape} needs")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
         """Samples ``first`` up to ``end``, read into the buffer."""
         rows = buffer[: end - first]
-        with open(self.path, "rb", buffering=0) as file:
-            file.seek(self.offset + first * self.row)
-            view, done = memoryview(rows.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
-            while done < len(view):
-                got = file.readinto(view[done:])
-                if not got:
-                    raise ValueError(f"{self.path} is cut off: it ends before sample {end - 1}")
-                done += got
+        view, done = memoryview(rows.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
+        while done < len(view):
+            got = os.preadv(self.file, [view[done : done + AT_ONCE]], self.offset + first * self.row + done)
+            if not got:
+                raise ValueError(f"{self.path} is cut off: it ends before sample {end - 1}")
+            done += got
         return rows
 
 
 def as_stored(X: Any) -> Stored:
-    """What is known about where X is stored: a .npy path, a memory map, or anything that can be sliced."""
-    if isinstance(X, str | os.PathLike):
-        path = Path(X)
-        if path.suffix != ".npy":
-            raise ValueError(f"X={os.fspath(path)!r}: only .npy files are read by name; open others and give the array")
-        try:
-            X = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.flags.c_contiguous and X.filename and X._mmap is not None:  # type: ignore[attr-defined]
-        inside = X.ctypes.data - np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data  # type: ignore[attr-defined]
-        start = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
-        return StoredFile(Path(X.filename), start + inside, X.shape, X.dtype)
-    return Stored(X)
+    """What is known about where X is stored: a .npy path, or anything that can be sliced."""
+    if not isinstance(X, str | os.PathLike):
+        return Stored(X)
+    path = Path(X)
+    if path.suffix != ".npy":
+        raise ValueError(f"X={os.fspath(path)!r}: only .npy files are read by name; open others and give the array")
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+    if not isinstance(array, np.memmap):
+        raise ValueError(f"{path} is not a .npy file but an archive of several: load it, and give the array")
+    if array.ndim == 2 and array.flags.c_contiguous:
+        return StoredFile(path, array.offset, array.shape, array.dtype)
+    return Stored(array)
 
 
 class StoredData(Chunked):
     """A stored array, read in chunks of samples; a thread reads the next while the last is worked on."""
 
     def __init__(self, stored: Stored, limit: int) -> None:
-        if stored.dtype.kind not in "buif":
-            raise ValueError(f"X has dtype {stored.dtype}: give real numbers. Complex data not supported")
-        check_shape(stored.shape)
-        self.stored, self.shape = stored, (stored.shape[0], stored.shape[1])
-        self.dtype = stored.dtype if stored.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        self.stored, self.shape, self.dtype = stored, (stored.shape[0], stored.shape[1]), stored.kind
         row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
         if row * BUFFERS > limit:
             raise ValueError(f"memory_limit={limit}: {BUFFERS} samples of {row} bytes must fit; raise it")
@@ -134,11 +165,6 @@ class StoredData(Chunked):
             total = answer if total is None else total + answer
         return total
 
-    def whole(self) -> Array:
-        """X in memory."""
-        self.stored.check()
-        return self.stored.read(0, self.shape[0], np.empty(self.shape, dtype=self.stored.dtype))
-
     def hold(self, start: Start, r: int) -> HeldHere:
         """Activations in an array of this process."""
         return HeldHere(self, start, r)
@@ -147,13 +173,14 @@ class StoredData(Chunked):
         """Some of the samples (in rising order), in memory."""
         self.stored.check()
         found = np.empty((len(which), self.shape[1]), dtype=self.dtype)
-        step = self.stored.stride
+        step = min(self.stored.stride, self.bounds[1])
         buffer = np.empty((step, self.shape[1]), dtype=self.stored.dtype)
-        for block in np.unique(which // step).tolist():  # what is stored together is read once
-            first, end = block * step, min((block + 1) * step, self.shape[0])
-            here = (first <= which) & (which < end)
-            found[here] = self.stored.read(first, end, buffer)[which[here] - first]
-        return DenseData(found)
+        bounds = np.flatnonzero(np.diff(which // step, prepend=-1, append=-1))  # what is stored together is read once
+        for start, stop in pairwise(bounds.tolist()):
+            first = which[start] // step * step
+            rows = self.stored.read(first, min(first + step, self.shape[0]), buffer)
+            found[start:stop] = rows[which[start:stop] - first]
+        return DenseData(found, check=False)
 
 
 class HeldHere(Held):
@@ -163,7 +190,7 @@ class HeldHere(Held):
         super().__init__(data, r)
         self.data = data
         self.array = np.empty(self.shape, dtype=self.dtype)
-        for first, end in zip(data.bounds, data.bounds[1:], strict=False):
+        for first, end in pairwise(data.bounds):
             self.array[first:end] = start(first, end)
 
     def sweep(self, step: Step) -> Any:

@@ -57,6 +57,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
     max_time : float, optional
         Stop after as many seconds, for each start.
+    n_jobs : int, optional
+        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
     memory_limit : int or str, optional
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
@@ -112,6 +114,7 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
+        n_jobs: int | None = None,
         memory_limit: int | str | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -128,6 +131,7 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
+        self.n_jobs = n_jobs
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -175,6 +179,7 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
                             max_iter=self.max_iter,
                             tol=self.tol,
                             max_time=self.max_time,
+                            n_jobs=self.n_jobs,
                             random_state=rng,
                             callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
                         )

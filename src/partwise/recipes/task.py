@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_count, as_generator
+from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs
 from ..blocks import Block, nonnegative_encoder
 from ..data import Chunked, Data, Matrix, as_data
 from ..factorize import Callback, Result, factorize
@@ -42,6 +42,9 @@ class Options(TypedDict, total=False):
     random_state : int, Generator, RandomState or None
     callback : callable
         Told of each `Iteration`; returning True stops the fit.
+    n_jobs : int
+        Threads for matrix products and kernels; by default as many as BLAS may take. The answer does not depend on it,
+        but for rounding.
     memory_limit : int or str
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
@@ -55,6 +58,7 @@ class Options(TypedDict, total=False):
     random_state: Any
     callback: Callback | None
     memory_limit: int | str | None
+    n_jobs: int | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -66,6 +70,7 @@ DEFAULTS: dict[str, Any] = {
     "random_state": None,
     "callback": None,
     "memory_limit": None,
+    "n_jobs": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -152,7 +157,9 @@ class Task:
                 for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
                     relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
                     factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
-                    factors = fit(factors, relaxed, max_iter=10, tol=0, max_time=limits["max_time"]).factors
+                    factors = fit(
+                        factors, relaxed, max_iter=10, tol=0, max_time=limits["max_time"], n_jobs=limits["n_jobs"]
+                    ).factors
                 factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
@@ -196,6 +203,7 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
+            "n_jobs": None if asked["n_jobs"] is None else as_jobs(asked["n_jobs"]),
         }
 
     def encoder(self, block: Block) -> Block | None:

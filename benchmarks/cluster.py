@@ -1,0 +1,99 @@
+"""Dask: two workers against one, and one against a fit without Dask.
+
+    python benchmarks/cluster.py [--quick] [--gigabytes 4]
+
+The same chunks of samples (4 GB, float64, 2000 features, rank 20, sparsity .6) are fitted by a LocalCluster of one and
+of two single-threaded processes, which hold them in memory, and without Dask from a file in chunks, at one thread. The
+scheduler and the client share the machine's cores with the workers. Medians over the iterations of each fit, the fits
+taking turns. Must show: two workers ≥ 1.5 × faster than one; one ≤ 1.25 × the fit without Dask.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+sys.path[:] = [p for p in sys.path if Path(p).resolve() != Path(__file__).parent]  # Dask looks for a module "sparse"
+
+import dask  # noqa: E402
+import dask.array as da  # noqa: E402
+import numpy as np  # noqa: E402
+from dask.delayed import delayed  # noqa: E402
+from distributed import Client, LocalCluster, wait  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
+
+import partwise as pw  # noqa: E402
+
+R = 20
+FEATURES = 2000
+CHUNK = 8000
+
+
+def block(first: int, end: int) -> np.ndarray:
+    """Some samples of rank R with noise, always the same."""
+    rng = np.random.default_rng(first)
+    parts = np.random.default_rng(0).random((R, FEATURES)) ** 4
+    return rng.random((end - first, R)) ** 3 @ parts + 0.1 * rng.random(FEATURES)
+
+
+def seconds(X: object, iterations: int, **asked: object) -> tuple[float, np.ndarray]:
+    """The median time of an iteration, and the parts."""
+    result = pw.ssnmf(X, R, sparsity=0.6, tol=0, max_iter=iterations, random_state=0, **asked)
+    return float(np.median(np.diff(result.times)[1:])), result.components
+
+
+def on_cluster(workers: int, bounds: list[int], iterations: int) -> tuple[float, np.ndarray]:
+    """The same on a cluster of single-threaded processes."""
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.ERROR}
+    with LocalCluster(n_workers=workers, memory_limit="16 GB", **options) as cluster, Client(cluster) as client:
+        chunks = [da.from_delayed(delayed(block)(a, b), (b - a, FEATURES), dtype=float) for a, b in pairwise(bounds)]
+        X = client.persist(da.concatenate(chunks))
+        wait(X)
+        return seconds(X, iterations)
+
+
+def main() -> None:
+    """Make the file, and let the three take turns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="32 MB, and no claims")
+    parser.add_argument("--gigabytes", type=float, default=4.0)
+    asked = parser.parse_args()
+    size, chunk = (0.032, 500) if asked.quick else (asked.gigabytes, CHUNK)
+    rows = int(size * 1e9 / 8 / FEATURES)
+    bounds = [*range(0, rows, chunk), rows]
+    iterations, rounds = (2, 1) if asked.quick else (8, 3)
+    times: dict[str, list[float]] = {"without Dask": [], "one worker": [], "two workers": []}
+    found = []
+    with tempfile.TemporaryDirectory() as folder, dask.config.set({"distributed.admin.tick.limit": "1h"}):
+        path = Path(folder) / "x.npy"
+        array = np.lib.format.open_memmap(path, "w+", np.float64, (rows, FEATURES))
+        for a, b in pairwise(bounds):
+            array[a:b] = block(a, b)
+        array.flush()
+        del array
+        for _ in range(rounds):
+            with threadpool_limits(limits=1):
+                time, parts = seconds(str(path), iterations, memory_limit="500 MB" if not asked.quick else "5 MB")
+            times["without Dask"].append(time)
+            found.append(parts)
+            for workers, name in ((1, "one worker"), (2, "two workers")):
+                time, parts = on_cluster(workers, bounds, iterations)
+                times[name].append(time)
+                found.append(parts)
+    print(f"{rows} × {FEATURES}, {len(bounds) - 1} chunks, rank {R}; seconds for an iteration")
+    for name, measured in times.items():
+        print(f"  {name:13} {np.median(measured):7.3f}  ({', '.join(f'{t:.3f}' for t in measured)})")
+    alone, one, two = (float(np.median(t)) for t in times.values())
+    verdicts = [f": {'meets' if good else 'MISSES'}" for good in (one / two >= 1.5, one / alone <= 1.25)]
+    faster, cost = ("", "") if asked.quick else (f"{verdicts[0]} ≥ 1.5", f"{verdicts[1]} ≤ 1.25")
+    print(f"one worker ÷ two workers: {one / two:.2f}{faster}")
+    print(f"one worker ÷ without Dask: {one / alone:.2f}{cost}")
+    print(f"parts differ by at most {max(abs(parts - found[0]).max() for parts in found):.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1036 @@
+"""Dask arrays: the fit is the one in memory, on threads and on a cluster, and stays so when workers die."""
+
+import gc
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import RECIPES, planted
+
+import partwise as pw
+from partwise.data import as_data
+from partwise.projections import Hoyer
+from partwise.start import Zeros
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+cluster_data = importlib.import_module("partwise.data.cluster")
+pytest.importorskip("cloudpickle").register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
+
+CHUNKS = ((40, 10, 30, 1, 44, 25), 24)
+BAD = 2  # the chunk that tests spoil: samples 50 to 79
+SHORT = {"max_iter": 6, "tol": 0, "random_state": 0}
+SPARSITIES = {"free": None, "one": 0.6, "interval": (0.4, 0.7), "each": [0.3, (0.2, 0.5), None, (0.5, None)]}
+FORMS = {"dense": np.asarray, "CSR matrix": sp.csr_matrix, "CSR array": sp.csr_array, "CSC matrix": sp.csc_matrix}
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    """150 × 24, of rank 4 and noise, a third of it zero."""
+    return np.maximum(planted(rng, n=150, m=24, r=4).X - 0.05, 0)
+
+
+def chunked(X, form=np.asarray, chunks=CHUNKS):
+    """X as a Dask array of chunks of some form."""
+    given = da.from_array(X, chunks=chunks)
+    return given if form is np.asarray else given.map_blocks(form, dtype=X.dtype, meta=form(np.empty((0, 0), X.dtype)))
+
+
+def changed(X, change):
+    """A Dask array whose blocks go through ``change(block, number)``, with nothing called before it is computed."""
+
+    def one(block, block_id=None):
+        return change(block, block_id[0])
+
+    return chunked(X).map_blocks(one, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
+
+
+def counted(X):
+    """X in chunks, and the list of chunks computed so far."""
+    seen = []
+
+    def count(block, number):
+        seen.append(number)
+        return block
+
+    return changed(X, count), seen
+
+
+def assert_same(result, wanted, tol=1e-8):
+    """The result of a recipe for a Dask array is the one in memory."""
+    assert isinstance(result.activations, da.Array)
+    assert result.components.dtype == wanted.components.dtype
+    assert result.activations.dtype == wanted.activations.dtype
+    np.testing.assert_allclose(result.components, wanted.components, atol=tol)
+    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=tol * wanted.activations.max())
+    np.testing.assert_allclose(result.losses, wanted.losses, atol=tol * wanted.losses[0])
+    assert result.relative_error == pytest.approx(wanted.relative_error, rel=1e-3 if tol > 1e-6 else 1e-6)
+    assert (result.n_iter, result.stop_reason) == (wanted.n_iter, wanted.stop_reason)
+
+
+def assert_same_model(model, wanted, tol=1e-8):
+    """The fitted estimator is the one in memory."""
+    for name in ("components_", "explained_", "sparsity_", "reconstruction_err_", "n_iter_", "stop_reason_"):
+        if name == "stop_reason_":
+            assert model.stop_reason_ == wanted.stop_reason_
+        else:
+            np.testing.assert_allclose(getattr(model, name), getattr(wanted, name), atol=tol, err_msg=name)
+    np.testing.assert_allclose(model.loss_curve_, wanted.loss_curve_, atol=tol * wanted.loss_curve_[0])
+
+
+def eventually(true, seconds=5.0):
+    """Whether something comes true in time."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        gc.collect()
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    """What another test has left is not this one's fault."""
+    cluster_data.KEPT.clear()
+
+
+# On threads of this process
+
+
+@pytest.fixture(params=["threads", "synchronous"])
+def scheduler(request):
+    """Dask's own schedulers, the threads being several wherever the tests run."""
+    assert cluster_data.active_client() is None
+    with dask.config.set(scheduler=request.param, num_workers=3):
+        yield request.param
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sparsity", SPARSITIES)
+def test_a_fit_in_chunks_is_the_fit_in_memory(scheduler, sparsity, form, X):
+    options = {**SHORT, "sparsity": SPARSITIES[sparsity]}
+    result = pw.ssnmf(chunked(X, FORMS[form]), 4, **options)
+    assert_same(result, pw.ssnmf(FORMS[form](X), 4, **options))
+    assert result.activations.chunks == (CHUNKS[0], (4,))
+    assert repr(result).startswith("Result(150 × 24, 4 components")
+
+
+@pytest.mark.parametrize("name", [None, "processes"])
+def test_without_a_client_everything_runs_in_this_process(name, X):
+    given, seen = counted(X)
+    with dask.config.set(scheduler=name):
+        result = pw.ssnmf(given, 4, **SHORT)
+    assert seen
+    assert_same(result, pw.ssnmf(X, 4, **SHORT))
+
+
+@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, bool])
+def test_dtypes_are_treated_as_in_memory(dtype, form, X):
+    if dtype is np.float16 and form != "dense":
+        pytest.skip("scipy has no sparse float16")
+    X = (10 * X).astype(dtype)
+    options = {"max_iter": 4, "tol": 0, "random_state": 0, "sparsity": 0.5}
+    result, wanted = pw.ssnmf(chunked(X, FORMS[form]), 4, **options), pw.ssnmf(FORMS[form](X), 4, **options)
+    assert_same(result, wanted, tol=1e-4 if dtype is np.float32 else 1e-8)
+    assert result.components.dtype == (np.float32 if dtype is np.float32 else np.float64)
+
+
+@pytest.mark.parametrize("size", [70, 69, 7, 1])  # one chunk, and a tree of one, two and three levels
+def test_the_chunks_change_nothing(size, X):
+    X, options = X[:70], {"sparsity": 0.5, "max_iter": 3, "tol": 0, "random_state": 0}
+    assert_same(pw.ssnmf(chunked(X, chunks=(size, 24)), 4, **options), pw.ssnmf(X, 4, **options))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_gives_the_answer_in_memory_or_says_what_to_do(name, rng):
+    X, r = planted(rng, n=40, m=20, r=3)
+    wanted = RECIPES[name](X, r, max_iter=4, tol=0)
+    try:
+        result = RECIPES[name](chunked(X, chunks=((13, 20, 7), 20)), r, max_iter=4, tol=0)
+    except ValueError as error:
+        assert "load X into memory" in str(error)  # noqa: PT017
+        asked = {"activation_sparsity", "side", "theta", "middle"} & set(RECIPES[name].options)
+        assert asked, "the plain methods treat samples one by one"
+    else:
+        assert_same(result, wanted, tol=1e-2 if name.startswith("tpc") else 1e-8)  # cones are solved to a tolerance
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"init": "random"},
+        {"solver": "multiplicative"},
+        {"solver": "greedy"},
+        {"solver": "pivot", "sparsity": 0.5},
+        {"l1": 0.1, "l2": (0.2, 0), "sparsity": 0.5},
+        {"faithful": True, "sparsity": 0.5},
+    ],
+    ids=str,
+)
+def test_options_mean_what_they_mean_in_memory(options, X):
+    assert_same(pw.ssnmf(chunked(X), 4, **SHORT, **options), pw.ssnmf(X, 4, **SHORT, **options))
+
+
+@pytest.mark.parametrize("options", [{"tol": 1e-3}, {"tol": 0, "kkt_tol": 0.02}], ids=str)
+def test_it_stops_where_the_fit_in_memory_stops(options, X):
+    options = {"sparsity": 0.5, "random_state": 0, "max_iter": 300, **options}
+    result, wanted = pw.ssnmf(chunked(X), 4, **options), pw.ssnmf(X, 4, **options)
+    assert wanted.converged
+    assert 3 < wanted.n_iter < 300
+    assert_same(result, wanted)
+
+
+def test_a_start_can_be_given(X, rng):
+    init = (rng.random((150, 4)), rng.random((4, 24)))
+    before = [f.copy() for f in init]
+    wanted = pw.ssnmf(X, 4, init=init, **SHORT)
+    assert_same(pw.ssnmf(chunked(X), 4, init=init, **SHORT), wanted)
+    assert not np.allclose(wanted.components, pw.ssnmf(X, 4, **SHORT).components, atol=1e-3)
+    for given, copy in zip(init, before, strict=True):
+        np.testing.assert_array_equal(given, copy)
+
+
+def test_parts_that_nothing_can_move_start_again_as_in_memory(X, rng):
+    """Parts 1 and 3 lie on features that are zero in all of X."""
+    X[:, :8] = 0
+    parts = np.array([Hoyer(0.7)(rng.random(24)) for _ in range(4)])
+    for j in (1, 3):
+        parts[j] = Hoyer(0.7)(np.where(np.arange(24) < 8, rng.random(24), -10.0))
+    options = {**SHORT, "sparsity": 0.7, "init": (rng.random((150, 4)), parts)}
+    wanted = pw.ssnmf(X, 4, **options)
+    assert wanted.components[[1, 3], 8:].max(axis=1).all()
+    assert_same(pw.ssnmf(chunked(X), 4, **options), wanted)
+    assert_same(pw.ssnmf(chunked(X, sp.csr_matrix), 4, **options), pw.ssnmf(sp.csr_matrix(X), 4, **options))
+
+
+def test_activations_that_are_locked_at_zero_start_again_as_in_memory(X, rng):
+    activations = rng.random((150, 5))
+    activations[:, [0, 4]] = 0
+    options = {**SHORT, "solver": "multiplicative", "init": (activations, rng.random((5, 24)))}
+    wanted = pw.ssnmf(X, 5, **options)
+    assert wanted.activations.max(axis=0).all()
+    assert_same(pw.ssnmf(chunked(X), 5, **options), wanted)
+
+
+def test_callbacks_are_told_the_same(X):
+    told = {"memory": [], "chunks": []}
+    for name, data in (("memory", X), ("chunks", chunked(X))):
+        pw.ssnmf(
+            data,
+            4,
+            **SHORT,
+            callback=lambda it, name=name: told[name].append(
+                (it.n_iter, it.max_iter, it.loss, it.relative_error, *it.factors[1].ravel())
+            ),
+        )
+    assert len(told["memory"]) == 7
+    np.testing.assert_allclose(told["chunks"], told["memory"], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.parametrize(
+    ("sparsity", "form"), [*[(sparsity, "dense") for sparsity in SPARSITIES], *[("one", form) for form in FORMS][1:]]
+)
+def test_the_estimator_is_the_one_in_memory(scheduler, sparsity, form, X):
+    model = pw.SparseNMF(4, sparsity=SPARSITIES[sparsity], max_iter=5, random_state=0)
+    wanted = pw.SparseNMF(**model.get_params())
+    kept, given = wanted.fit_transform(FORMS[form](X)), chunked(X, FORMS[form])
+    activations = model.fit_transform(given)
+    assert_same_model(model, wanted)
+    assert isinstance(activations, da.Array)
+    np.testing.assert_allclose(activations.compute(), kept, atol=1e-8)
+    np.testing.assert_allclose(model.transform(given).compute(), kept, atol=1e-8)
+    assert model.score(given) == pytest.approx(wanted.score(X), abs=1e-8)
+    again = pw.SparseNMF(**model.get_params()).fit(given)
+    np.testing.assert_array_equal(again.components_, model.components_)
+
+
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.parametrize("precision", [float, np.float32])
+def test_a_perfect_fit_is_measured_as_in_memory(precision, rng):
+    """Where the statistics cancel, the error comes from the residual."""
+    X = (rng.random((150, 2)) @ rng.random((2, 24))).astype(precision)
+    options = {"n_components": 2, "max_iter": 100, "random_state": 0}
+    for data in (X, chunked(X)):
+        model = pw.SparseNMF(**options).fit(data)
+        direct = np.linalg.norm(X - model.transform(X).astype(float) @ model.components_)
+        assert model.reconstruction_err_ == pytest.approx(direct, rel=1e-2)
+        assert direct < 1e-2 * np.linalg.norm(X)
+
+
+def test_new_samples_may_come_in_memory_or_in_chunks(X, rng):
+    new = planted(rng, n=31, m=24, r=4).X
+    for data in (X, chunked(X)):
+        model = pw.SparseNMF(4, sparsity=0.5, random_state=0, tol=1e-2).fit(data)
+        activations = model.transform(chunked(new, chunks=((20, 11), 24)))
+        assert activations.chunks == ((20, 11), (4,))
+        np.testing.assert_allclose(activations.compute(), model.transform(new), atol=1e-12)
+        assert model.score(chunked(new, chunks=(5, 24))) == pytest.approx(model.score(new), abs=1e-12)
+        np.testing.assert_allclose(model.inverse_transform(activations), model.transform(new) @ model.components_)
+
+
+def test_transform_computes_nothing_until_it_is_asked(scheduler, X):
+    given, seen = counted(X)
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    activations = model.transform(given)
+    assert isinstance(activations, da.Array)
+    assert activations.shape == (150, 4)
+    assert not seen
+    np.testing.assert_allclose(activations[:45].compute(), model.transform(X)[:45], atol=1e-12)
+    assert sorted(seen) == [0, 1]
+    activations.compute()
+    assert sorted(seen) == sorted([0, 1, *range(6)])
+
+
+def test_the_activations_of_a_fit_are_computed_when_they_are_asked_for(X):
+    given, seen = counted(X)
+    activations = pw.SparseNMF(4, random_state=0, tol=1e-2).fit_transform(given)
+    before = len(seen)
+    activations[-1].compute()
+    assert seen[before:] == [5]
+
+
+def test_the_activations_of_a_recipe_are_at_hand(X):
+    given, seen = counted(X)
+    result = pw.ssnmf(given, 4, **SHORT)
+    before = len(seen)
+    result.activations.compute()
+    assert len(seen) == before
+
+
+@pytest.mark.parametrize("passes", [3, 9])
+def test_each_iteration_is_one_pass(passes, X):
+    def computed(iterations):
+        given, seen = counted(X)
+        pw.ssnmf(given, 4, max_iter=iterations, tol=0, random_state=0)
+        return len(seen)
+
+    assert computed(1 + passes) - computed(1) == 6 * passes
+
+
+@pytest.mark.parametrize("n_init", [1, 2])
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+def test_a_seed_gives_the_same_bits(scheduler, n_init, X):
+    fits = [pw.SparseNMF(4, max_iter=5, n_init=n_init, random_state=7).fit(chunked(X)) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    np.testing.assert_array_equal(fits[0].loss_curve_, fits[1].loss_curve_)
+
+
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+def test_the_best_of_several_starts_is_the_one_in_memory(X):
+    options = {"n_components": 4, "max_iter": 5, "n_init": 3, "init": "random", "random_state": 0}
+    wanted = pw.SparseNMF(**options).fit(X)
+    assert wanted.loss_curve_[-1] < pw.SparseNMF(**options | {"n_init": 1}).fit(X).loss_curve_[-1]
+    assert_same_model(pw.SparseNMF(**options).fit(chunked(X)), wanted)
+
+
+# Activations that are lost
+
+
+def lose(kept):
+    kept.clear()
+
+
+def lose_some(kept):
+    for key in [key for key in kept if key[1] in (0, 3)]:
+        del kept[key]
+
+
+def fall_behind(kept):
+    for key, (taken, activations) in [*kept.items()]:
+        kept[key] = (taken - 1, activations)
+
+
+@pytest.mark.parametrize("when", [(0,), (3, 4), (20,)])
+@pytest.mark.parametrize("accident", [lose, lose_some, fall_behind])
+def test_lost_activations_come_back(accident, when, X):
+    def spoil(iteration):
+        if iteration.n_iter in when:
+            assert cluster_data.KEPT
+            accident(cluster_data.KEPT)
+
+    options = {"sparsity": 0.5, "max_iter": max(when) + 2, "tol": 0, "random_state": 0}
+    assert_same(pw.ssnmf(chunked(X), 4, callback=spoil, **options), pw.ssnmf(X, 4, **options))
+    assert not cluster_data.KEPT
+
+
+def test_revival_survives_a_loss(X, rng):
+    X[:, :8] = 0
+    parts = np.array([Hoyer(0.7)(np.where(np.arange(24) < 8, rng.random(24), -10.0)) for _ in range(4)])
+    options = {**SHORT, "sparsity": 0.7, "init": (rng.random((150, 4)), parts)}
+    wanted = pw.ssnmf(X, 4, **options)
+    assert wanted.components[:, 8:].max(axis=1).all()
+    spoiled = pw.ssnmf(chunked(X), 4, callback=lambda it: cluster_data.KEPT.clear(), **options)
+    assert_same(spoiled, wanted)
+
+
+class Sieve(dict):
+    """Keeps nothing."""
+
+    def __setitem__(self, key, value):
+        pass
+
+
+def test_a_fit_whose_activations_are_lost_every_time_gives_up(monkeypatch, X):
+    monkeypatch.setattr(cluster_data, "KEPT", Sieve())
+    with pytest.raises(RuntimeError, match="lost again and again"):
+        pw.ssnmf(chunked(X), 4, max_iter=30, tol=0, random_state=0)
+
+
+def test_a_loss_at_the_very_end_does_not_cost_the_fit(monkeypatch, X):
+    """After the last step, and before its activations are collected."""
+    sweep, losses = cluster_data.HeldThere.sweep, []
+
+    def sweep_and_lose(held, step):
+        answer = sweep(held, step)
+        if step is cluster_data.unchanged and not losses:
+            losses.append(len(cluster_data.KEPT))
+            cluster_data.KEPT.clear()
+        return answer
+
+    monkeypatch.setattr(cluster_data.HeldThere, "sweep", sweep_and_lose)
+    assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
+    assert losses == [6]
+
+
+def test_fits_beside_each_other_do_not_meet(X):
+    found = {}
+
+    def fit(seed):
+        found[seed] = pw.ssnmf(chunked(X), 4, **SHORT | {"random_state": seed}).components
+
+    threads = [threading.Thread(target=fit, args=[seed]) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in range(4):
+        wanted = pw.ssnmf(X, 4, **SHORT | {"random_state": seed}).components
+        np.testing.assert_allclose(found[seed], wanted, atol=1e-8)
+
+
+# What a fit leaves behind
+
+
+STARTED, ENDED, OVER = [], [], threading.Event()
+
+
+class Straggler:
+    """A step in which the first chunk fails while the others are at work, and these end when all is over."""
+
+    def __call__(self, chunk, activations):
+        if chunk.first == 0:
+            eventually(lambda: len(STARTED) == 5, seconds=1)
+            raise ValueError("the first fails")
+        STARTED.append(chunk.first)
+        OVER.wait(timeout=1)
+        ENDED.append(chunk.first)
+        return activations, 0
+
+
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+def test_nothing_is_left_in_this_process(scheduler, X):
+    model = pw.SparseNMF(4, max_iter=3, random_state=0)
+    activations = model.fit_transform(chunked(X))
+    assert not cluster_data.KEPT
+    model.score(chunked(X))
+    result = pw.ssnmf(chunked(X), 4, **SHORT)
+    assert not cluster_data.KEPT
+    assert activations.shape == result.activations.shape
+
+
+def stop(error):
+    def callback(iteration):
+        if iteration.n_iter == 3:
+            assert cluster_data.KEPT or cluster_data.active_client()
+            raise error
+
+    return callback
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_nothing_is_left_after_an_error(error, X):
+    with pytest.raises(error):
+        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(error("enough")))
+    assert eventually(lambda: not cluster_data.KEPT)
+
+
+def test_nothing_is_left_while_the_error_is_looked_at(X):
+    """As in a notebook, which keeps the last error with all its frames."""
+    with pytest.raises(KeyboardInterrupt) as caught:
+        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
+    assert eventually(lambda: not cluster_data.KEPT, seconds=0.5)
+    assert "enough" in str(caught.value)
+
+
+def test_a_chunk_that_ends_after_the_fit_leaves_nothing(X):
+    with dask.config.set(scheduler="threads", num_workers=6):
+        held = as_data(chunked(X)).hold(Zeros(4, np.dtype(float)), 4)
+        with pytest.raises(ValueError, match="the first fails"):
+            held.sweep(Straggler())
+        del held
+        gc.collect()
+        OVER.set()
+        assert eventually(lambda: len(ENDED) == len(STARTED) == 5)
+    assert eventually(lambda: not cluster_data.KEPT, seconds=0.5)
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_every_file_is_closed(X):
+    pw.ssnmf(chunked(X), 4, **SHORT)
+    gc.collect()
+
+
+def test_the_input_is_untouched(X):
+    before, given = X.copy(), chunked(X)
+    graph = set(given.dask)
+    pw.ssnmf(given, 4, **SHORT)
+    np.testing.assert_array_equal(X, before)
+    assert set(given.dask) == graph
+
+
+# Chunks that fail
+
+
+ERRORS = {
+    "value": ValueError("it cannot be read"),
+    "runtime": RuntimeError("it cannot be read"),
+    "chunk": RuntimeError("a chunk is missing"),
+    "file": FileNotFoundError(2, "it is gone"),
+    "key": KeyError(7),
+    "bare": ZeroDivisionError(),
+}
+
+
+def failing(X, error):
+    """X in chunks of which one cannot be computed."""
+
+    def fail(block, number):
+        if number == BAD:
+            raise error
+        return block
+
+    return changed(X, fail)
+
+
+def message_of(error):
+    """All that a user sees of an error."""
+    return "".join(traceback.format_exception_only(error))
+
+
+@pytest.mark.parametrize("init", ["samples", "random"])
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_chunk_that_cannot_be_computed_is_named(name, init, X):
+    error = type(ERRORS[name])(*ERRORS[name].args)
+    with pytest.raises(type(error)) as caught:
+        pw.ssnmf(failing(X, error), 4, init=init, **SHORT)
+    assert type(caught.value) is type(error)
+    assert f"chunk {BAD} (samples 50 to 79)" in message_of(caught.value)
+    if name in ("value", "runtime", "chunk"):
+        assert f"chunk {BAD}" in str(caught.value)
+        assert str(ERRORS[name]) in str(caught.value)
+
+
+BAD_VALUES = {"NaN": (np.nan, "NaN"), "infinite": (np.inf, "infinity"), "negative": (-0.25, r"X\[77, 3\] is -0.25")}
+
+
+@pytest.mark.parametrize("init", ["samples", "random"])
+@pytest.mark.parametrize("form", ["dense", "CSR matrix", "CSC matrix"])
+@pytest.mark.parametrize("bad", BAD_VALUES)
+def test_a_bad_value_is_named_by_chunk_and_row(bad, form, init, X):
+    value, message = BAD_VALUES[bad]
+    X[77, 3] = value
+    for fit in (pw.ssnmf, lambda X, r, **options: pw.SparseNMF(r, **options).fit(X)):
+        with pytest.raises(ValueError, match=message) as caught:
+            fit(chunked(X, FORMS[form]), 4, init=init, **SHORT)
+        assert "row 77, column 3" in str(caught.value) or "X[77, 3]" in str(caught.value)
+        assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
+@pytest.mark.parametrize("bad", BAD_VALUES)
+@pytest.mark.parametrize("ask", ["transform", "score"])
+def test_new_samples_with_a_bad_value_are_refused_as_in_memory(ask, bad, form, X):
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    value, message = BAD_VALUES[bad]
+    X[77, 3] = value
+    with pytest.raises(ValueError, match=message):
+        getattr(model, ask)(X)
+    with pytest.raises(ValueError, match=message) as caught:
+        np.asarray(getattr(model, ask)(chunked(X, FORMS[form])))
+    assert f"chunk {BAD}" in str(caught.value)
+
+
+def test_a_chunk_that_transform_cannot_compute_is_told_as_it_is(X):
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    with pytest.raises(RuntimeError, match="it cannot be read"):
+        model.transform(failing(X, RuntimeError("it cannot be read"))).compute()
+
+
+SHAPES = {
+    "too few samples": lambda block: block[:-1],
+    "too many samples": lambda block: np.vstack([block, block]),
+    "too few features": lambda block: block[:, 1:],
+    "too many features": lambda block: np.hstack([block, block]),
+    "one sample, flat": lambda block: block[0],
+    "none": lambda block: block[:0],
+}
+
+
+@pytest.mark.parametrize("init", ["samples", "random"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_chunk_of_another_shape_than_declared_is_named(shape, init, X):
+    given = changed(X, lambda block, number: SHAPES[shape](block) if number == BAD else block)
+    with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):
+        pw.ssnmf(given, 4, init=init, **SHORT)
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):
+        model.transform(given).compute()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"activation_sparsity": 0.4}, "put the sparsity on the components"),
+        ({"init": "nndsvd"}, "take 'samples' or 'random'"),
+        ({"init": "gradual", "sparsity": 0.5}, "take 'samples' or 'random'"),
+        ({"solver": "gradient"}, "take ssnmf with solver="),
+        ({"extrapolate": True}, "without extrapolation"),
+    ],
+    ids=str,
+)
+def test_what_binds_all_samples_together_is_refused_before_anything_is_computed(options, message, X):
+    given, seen = counted(X)
+    with pytest.raises(ValueError, match=message) as caught:
+        pw.ssnmf(given, 4, **options)
+    assert "memory" in str(caught.value)
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"activation_sparsity": 0.4},
+        {"activation_sparsity": 0.4, "sparsity": 0.5},
+        {"recipe": "bisparse", "activation_sparsity": 0.4, "sparsity": 0.5},
+        {"recipe": "nsnmf"},
+        {"recipe": "nsnmf", "recipe_params": {"loss": "kl"}},
+        {"init": "nndsvd"},
+        {"init": "gradual"},
+    ],
+    ids=str,
+)
+def test_the_estimator_refuses_it_too(options, X):
+    given, seen = counted(X)
+    with pytest.raises(ValueError, match=r"X into memory|X in memory"):
+        pw.SparseNMF(4, **options).fit(given)
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[X[:, 0] > 0.1], r"unknown size: call X.compute_chunk_sizes\(\)"),
+        (lambda X: X.rechunk(((40, 0, 110), 24)), "chunk 1 of X is empty"),
+        (lambda X: X[:, 0], "1D|shape"),
+        (lambda X: X[None], "dim 3|shape"),
+        (lambda X: X[:0], r"shape \(0, 24\)"),
+        (lambda X: X[:, :0], r"shape \(150, 0\)"),
+        (lambda X: X.astype(complex), "Complex data not supported"),
+    ],
+    ids=["unknown", "empty chunk", "1-D", "3-D", "no samples", "no features", "complex"],
+)
+def test_what_is_no_matrix_in_chunks_is_refused(spoil, message, X):
+    with pytest.raises(ValueError, match=message):
+        pw.ssnmf(spoil(chunked(X)), 4)
+    with pytest.raises(ValueError, match=message):
+        pw.SparseNMF(4).fit(spoil(chunked(X)))
+
+
+def test_known_sizes_are_all_it_takes(X):
+    some = X[:, 1] > np.median(X[:, 1])
+    given = chunked(X, chunks=(30, 24))[da.from_array(some, chunks=30)].compute_chunk_sizes()
+    assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X[some], 4, **SHORT))
+
+
+@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
+def test_chunks_of_features_are_put_together_with_a_warning(form, X):
+    given = chunked(X, FORMS[form], chunks=(50, 7))
+    with pytest.warns(UserWarning, match="4 chunks along its features"):
+        result = pw.ssnmf(given, 4, sparsity=0.5, **SHORT)
+    assert_same(result, pw.ssnmf(FORMS[form](X), 4, sparsity=0.5, **SHORT))
+
+
+def test_another_number_of_features_is_refused(X):
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(chunked(X))
+    assert model.n_features_in_ == 24
+    with pytest.raises(ValueError, match="X has 10 features, but SparseNMF is expecting 24"):
+        model.transform(chunked(X)[:, :10])
+
+
+# Without Dask, or without a part of it
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.heavy
+def test_dask_is_imported_by_those_who_use_it():
+    code = "import sys, partwise; partwise.SparseNMF; print(*[m for m in ('dask', 'distributed') if m in sys.modules])"
+    assert run(code) == []
+
+
+@pytest.mark.heavy
+def test_without_dask_nothing_is_missing():
+    code = """
+import sys
+sys.modules["dask"] = sys.modules["distributed"] = None
+import numpy as np, partwise
+print(partwise.SparseNMF(2, random_state=0, tol=1e-2).fit(np.random.default_rng(0).random((9, 8))).components_.shape[0])
+"""
+    assert run(code) == ["2"]
+
+
+@pytest.mark.heavy
+def test_without_distributed_threads_do():
+    code = """
+import sys
+sys.modules["distributed"] = None
+import dask.array as da, numpy as np, partwise
+X = np.random.default_rng(0).random((30, 8))
+fits = [partwise.ssnmf(x, 2, random_state=0, max_iter=3) for x in (X, da.from_array(X, chunks=(10, 8)))]
+print(np.allclose(fits[0].components, fits[1].components, atol=1e-10))
+"""
+    assert run(code) == ["True"]
+
+
+# On a cluster of processes
+
+
+@contextmanager
+def connected(n):
+    """A cluster of n processes that have loaded their kernels."""
+    with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as found:
+        with distributed.Client(found):
+            X = planted(np.random.default_rng(0), n=4, m=9, r=2).X
+            pw.ssnmf(chunked(X, chunks=(1, 9)), 2, sparsity=0.3, max_iter=1, random_state=0)
+        yield found
+
+
+@contextmanager
+def no_longer_than(seconds):
+    """What waits for ever fails."""
+
+    def late(number, frame):
+        raise TimeoutError(f"it takes longer than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with connected(2) as found:
+        yield found
+
+
+@pytest.fixture
+def client(processes):
+    with distributed.Client(processes) as found, no_longer_than(60):
+        assert cluster_data.active_client() is found
+        found.run(lambda: importlib.import_module("partwise.data.cluster").KEPT.clear())
+        yield found
+
+
+def kept(client):
+    """How many chunks the workers keep activations of."""
+    return sum(
+        client.run(lambda: len(importlib.import_module("partwise.data.cluster").KEPT), on_error="ignore").values()
+    )
+
+
+def tasks(client):
+    """How many tasks the scheduler knows, how many results there are, and how many bytes they take."""
+
+    def known(dask_scheduler):
+        states = dask_scheduler.tasks.values()
+        results = [state.nbytes for state in states if state.state == "memory"]
+        return len(states), len(results), sum(results)
+
+    return client.run_on_scheduler(known)
+
+
+def assert_nothing_is_left(client, but=0):
+    assert eventually(lambda: kept(client) == 0), f"activations of {kept(client)} chunks"
+    assert eventually(lambda: tasks(client)[0] == but), f"{tasks(client)[0]} tasks instead of {but}"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("form", ["dense", "CSR matrix", "CSR array"])
+@pytest.mark.parametrize("share", [0.6, 0])
+def test_a_fit_on_a_cluster_is_the_fit_in_memory(client, monkeypatch, share, form, X):
+    monkeypatch.setattr(cluster_data, "SHARE", share)
+    seen = []
+
+    def look(iteration):
+        if iteration.n_iter == 3:
+            wanted = 6 if share else 0  # the chunks of X stay there only if they fit
+            assert eventually(lambda: tasks(client)[1] == wanted), tasks(client)
+            seen.append(kept(client))
+
+    result = pw.ssnmf(chunked(X, FORMS[form]), 4, sparsity=0.5, callback=look, **SHORT)
+    assert_same(result, pw.ssnmf(FORMS[form](X), 4, sparsity=0.5, **SHORT))
+    assert seen == [6]
+    del result
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+def test_workers_without_a_limit_keep_the_chunks(X):
+    seen = []
+    with (
+        distributed.LocalCluster(1, processes=False, memory_limit=None, dashboard_address=":0") as found,
+        distributed.Client(found) as client,
+    ):
+
+        def look(iteration):
+            eventually(lambda: tasks(client)[1] == 6, seconds=1)
+            seen.append(tasks(client)[1])
+
+        pw.ssnmf(chunked(X), 4, max_iter=1, random_state=0, callback=look)
+    assert seen == [6, 6]
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
+def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
+    model = pw.SparseNMF(4, sparsity=(0.4, 0.6), max_iter=6, random_state=0)
+    wanted = pw.SparseNMF(**model.get_params())
+    activations, given = wanted.fit_transform(FORMS[form](X)), chunked(X, FORMS[form])
+    found = model.fit_transform(given)
+    assert_same_model(model, wanted)
+    np.testing.assert_allclose(found.compute(), activations, atol=1e-8)
+    np.testing.assert_allclose(model.transform(given).compute(), activations, atol=1e-8)
+    assert model.score(given) == pytest.approx(wanted.score(X), abs=1e-8)
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+def test_a_seed_gives_the_same_bits_on_a_cluster(client, X):
+    fits = [pw.SparseNMF(4, max_iter=3, n_init=2, random_state=7).fit(chunked(X)) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    assert_same_model(fits[0], pw.SparseNMF(4, max_iter=3, n_init=2, random_state=7).fit(X))
+
+
+@pytest.mark.heavy
+def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_path, X):
+    def count(block, number):
+        (tmp_path / f"{number}-{time.time_ns()}").touch()
+        return block
+
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    activations = model.transform(changed(X, count))
+    time.sleep(0.5)
+    assert not [*tmp_path.iterdir()]
+    np.testing.assert_allclose(activations.compute(), model.transform(X), atol=1e-12)
+    assert len([*tmp_path.iterdir()]) == 6
+
+
+@pytest.mark.heavy
+def test_graphs_do_not_grow(client, X):
+    """Between passes the scheduler knows the chunks of X and nothing else, however many there were."""
+    seen = []
+
+    def look(iteration):
+        if iteration.n_iter in (1, 2, 5, 10, 30, 50):
+            eventually(lambda: tasks(client)[0] <= 6, seconds=1)
+            seen.append(tasks(client))
+
+    pw.ssnmf(chunked(X), 4, sparsity=0.5, tol=0, max_iter=50, random_state=0, callback=look)
+    assert seen == [(6, 6, X.nbytes)] * 6
+
+
+@pytest.mark.heavy
+def test_news_about_the_scheduler_do_not_disturb_a_fit(processes, X):
+    """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        distributed.Client(processes),
+    ):
+        assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
+
+
+@pytest.mark.heavy
+def test_what_users_keep_on_the_cluster_stays_theirs(client, X):
+    given = chunked(X).persist()
+    pw.ssnmf(given, 4, **SHORT)
+    assert_nothing_is_left(client, but=6)
+    np.testing.assert_array_equal(given.compute(), X)
+
+
+@pytest.mark.heavy
+def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
+    result, wanted = pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT)
+    assert eventually(lambda: kept(client) == 0)
+    for _ in range(2):
+        np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=1e-8)
+    np.testing.assert_allclose(result.activations.sum(axis=0).compute(), wanted.activations.sum(axis=0))
+    del result
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("init", ["samples", "random"])
+@pytest.mark.parametrize("name", ["value", "runtime", "file"])
+def test_a_chunk_that_cannot_be_computed_on_a_cluster_is_named(client, name, init, X):
+    error = ERRORS[name]
+    with pytest.raises(type(error)) as caught:
+        pw.ssnmf(failing(X, type(error)(*error.args)), 4, init=init, **SHORT)
+    assert type(caught.value) is type(error)
+    assert f"chunk {BAD} (samples 50 to 79)" in message_of(caught.value)
+    del caught
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("init", ["samples", "random"])
+@pytest.mark.parametrize("bad", ["NaN", "negative"])
+def test_a_bad_value_on_a_cluster_is_named_by_chunk_and_row(client, bad, init, X):
+    value, message = BAD_VALUES[bad]
+    X[77, 3] = value
+    with pytest.raises(ValueError, match=message) as caught:
+        pw.ssnmf(chunked(X), 4, init=init, **SHORT)
+    assert "77" in str(caught.value)
+    assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
+    del caught
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
+    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4)
+    assert_same(result, pw.ssnmf(X, 4, **SHORT, callback=lambda it: it.n_iter == 4))
+    assert "the callback said stop after iteration 4" in result.stop_reason
+    del result
+    assert_nothing_is_left(client)
+
+
+def interrupt(times=1):
+    for _ in range(times):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # two at once are one
+
+
+@pytest.mark.heavy
+def test_one_interrupt_keeps_the_result_so_far(client, X):
+    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4 and interrupt())
+    assert "interrupted after iteration" in result.stop_reason
+    wanted = pw.ssnmf(X, 4, **SHORT | {"max_iter": result.n_iter})
+    np.testing.assert_allclose(result.components, wanted.components, atol=1e-8)
+    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=1e-8)
+
+
+@pytest.mark.heavy
+def test_an_interrupt_from_the_callback_leaves_nothing(client, X):
+    with pytest.raises(KeyboardInterrupt):
+        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+def test_an_interrupt_in_the_middle_of_a_pass_leaves_nothing(client, monkeypatch, X):
+    monkeypatch.setattr(cluster_data, "SHARE", 0)  # each pass computes the slow chunks again
+
+    def slow(block, number):
+        time.sleep(0.1)
+        return block
+
+    def soon(iteration):
+        if iteration.n_iter == 1:
+            threading.Timer(0.15, interrupt, [2]).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        pw.ssnmf(changed(X, slow), 4, **SHORT, callback=soon)
+    assert_nothing_is_left(client)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("accident", [lose, lose_some, fall_behind])
+def test_activations_that_workers_lose_come_back(client, accident, X):
+    def there():
+        accident(importlib.import_module("partwise.data.cluster").KEPT)
+
+    def spoil(iteration):
+        if iteration.n_iter in (2, 5):
+            client.run(there)
+
+    result = pw.ssnmf(chunked(X), 4, sparsity=0.5, callback=spoil, **SHORT)
+    assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
+
+
+# Workers that die
+
+
+@pytest.fixture
+def mortal(request):
+    """A cluster of its own, whose workers a test may kill; nannies start others."""
+    with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(45):
+        yield client
+
+
+class Kill:
+    """A callback that kills a worker at some iterations, when all are there."""
+
+    def __init__(self, client, *when):
+        self.client, self.when = client, when
+        self.workers, self.killed = len(client.run(os.getpid)), []
+
+    def __call__(self, iteration):
+        if iteration.n_iter in self.when:
+            self.client.wait_for_workers(self.workers, timeout=30)
+            pids = sorted(self.client.run(os.getpid).values())
+            self.killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("mortal", "when", "share"),
+    [(2, (5,), 0), (2, (2, 8), 0.6), (1, (5,), 0.6)],
+    indirect=["mortal"],
+    ids=["one, X not kept", "one after the other, the last at the end", "the only one"],
+)
+def test_a_fit_survives_its_workers(mortal, monkeypatch, when, share, X):
+    monkeypatch.setattr(cluster_data, "SHARE", share)
+    kill, options = Kill(mortal, *when), {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
+    result = pw.ssnmf(chunked(X), 4, callback=kill, **options)
+    assert_same(result, pw.ssnmf(X, 4, **options))
+    assert len(set(kill.killed)) == len(when)
+    del result
+    assert_nothing_is_left(mortal)
