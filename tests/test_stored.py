@@ -19,7 +19,7 @@ from partwise.ask import as_bytes
 from partwise.data import DenseData, StoredData, as_data, is_lazy
 from partwise.data.chunks import Residual, own_gram
 from partwise.data.stored import Stored, StoredFile, as_stored
-from partwise.start import CANDIDATE_ENTRIES, Given
+from partwise.start import Given
 from partwise.statistics import gram
 
 R = 4
@@ -268,12 +268,14 @@ def peak_of(work):
 @pytest.mark.heavy
 @pytest.mark.parametrize("init", ["random", "samples"])
 @pytest.mark.parametrize("kind", ["path", "HDF5", "anything with rows"])
-def test_memory_stays_within_the_limit(init, kind, tmp_path, rng):
+def test_memory_stays_within_the_limit(init, kind, tmp_path, monkeypatch, rng):
+    """Beyond it are the factors, and the samples that a start looks at."""
+    monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 2**16)
     fit = {"sparsity": 0.5, "init": init, "max_iter": 3, "tol": 0, "random_state": 0}
     pw.ssnmf(saved(rng.random((50, 40)), tmp_path), R, memory_limit=10_000, **fit)  # imports are not counted
     X = rng.random((8_000, 200))
     stored, limit, factor = STORED[kind](X, tmp_path), X.nbytes // 8, X.shape[0] * R * 8
-    looked_at = min(X.nbytes, 8 * CANDIDATE_ENTRIES) if init == "samples" else 0
+    looked_at = 8 * 2**16 if init == "samples" else 0
     assert peak_of(lambda: pw.ssnmf(stored, R, memory_limit=limit, **fit)) < limit + 4 * factor + 2 * looked_at
 
 

@@ -25,7 +25,7 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     _encoder: Block | None = None  # nonnegative least squares, as long as no fit has said otherwise
 
     def _store_parts(self, components: Array) -> None:
-        self.components_ = np.ascontiguousarray(components)
+        self.components_ = np.array(components, order="C")
         self.n_components_ = len(self.components_)
         self.sparsity_ = np.asarray(hoyer_sparsity(self.components_, axis=1))
 
