@@ -1,0 +1,131 @@
+"""Threads: the same bits for the same number of them, the same answer for others, and nothing left behind."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+import partwise as pw
+from partwise import threads
+from partwise.threads import blas_threads, fitting_threads, in_parts
+
+FIT = {"max_iter": 4, "tol": 0, "random_state": 0}
+
+
+@pytest.fixture(scope="module", name="X")
+def enough_for_two():
+    """So many features that kernels are shared among threads."""
+    rng = np.random.default_rng(0)
+    return rng.random((20, 5)) @ rng.random((5, 36_000)) ** 4 + 0.01 * rng.random(36_000)
+
+
+@pytest.fixture
+def ranges(monkeypatch):
+    """What the threads were given."""
+    seen = []
+    original = threads.pool
+
+    def pool(count):
+        seen.append(count)
+        return original(count)
+
+    monkeypatch.setattr(threads, "pool", pool)
+    monkeypatch.setattr(threads, "ALONE", 0)
+    return seen
+
+
+def sparse(X):
+    return sp.csr_array(np.where(np.quantile(X, 0.8) < X, X, 0))
+
+
+KINDS = {"dense": np.asarray, "CSR": sparse, "CSC": lambda X: sparse(X).tocsc(), "tall": lambda X: X.T.copy()}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("sparsity", [None, 0.5, (0.2, 0.4)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges):
+    data = KINDS[kind](X)
+    one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_jobs=n, **FIT) for n in (1, 2, 2))
+    assert set(ranges) == {2}
+    np.testing.assert_array_equal(two.components, again.components)
+    np.testing.assert_array_equal(two.activations, again.activations)
+    scale = abs(one.activations).max()
+    np.testing.assert_allclose(one.components, two.components, atol=1e-8)
+    np.testing.assert_allclose(one.activations, two.activations, atol=1e-8 * scale)
+
+
+@pytest.mark.heavy
+def test_what_blas_may_take_is_what_kernels_take(X, ranges):
+    with threadpool_limits(limits=1):
+        pw.ssnmf(X, 5, sparsity=0.5, **FIT)
+    assert not ranges
+    with threadpool_limits(limits=3):
+        pw.ssnmf(X, 5, sparsity=0.5, **FIT)
+    assert set(ranges) == {3}
+
+
+@pytest.mark.heavy
+def test_estimators_take_n_jobs(X, ranges):
+    found = [pw.SparseNMF(5, sparsity=0.5, n_jobs=n, **FIT | {"max_iter": 2}).fit(X).components_ for n in (1, 2)]
+    assert set(ranges) == {2}
+    np.testing.assert_allclose(*found, atol=1e-8)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_limits_are_put_back(count):
+    with threadpool_limits(limits=count):
+        with fitting_threads(1e12, 2):
+            assert blas_threads() == 2
+            assert in_parts(lambda a, b: (a, b), 10, 5) == [(0, 5), (5, 10)]
+        assert blas_threads() == count
+        with fitting_threads(1.0, 2):
+            assert blas_threads() == 1
+            assert in_parts(lambda a, b: (a, b), 10, 5) == [(0, 10)]
+        assert blas_threads() == count
+    assert in_parts(lambda a, b: (a, b), 10, 5) == [(0, 10)]
+
+
+def test_parts_cover_everything_once_and_in_order():
+    with fitting_threads(1e12, 4):
+        for size in (1, 7, 8, 9, 1000):
+            found = in_parts(lambda a, b: list(range(a, b)), size, 2)
+            assert [i for part in found for i in part] == list(range(size))
+            assert len(found) == min(4, max(size // 2, 1))
+
+
+def test_errors_come_through():
+    def fail(a, b):
+        raise RuntimeError(f"from {a}")
+
+    with fitting_threads(1e12, 2), pytest.raises(RuntimeError, match="from 0"):
+        in_parts(fail, 10, 1)
+
+
+def test_other_threads_leave_blas_alone():
+    seen = []
+
+    def work():
+        with fitting_threads(1.0):
+            seen.append(blas_threads())
+
+    with threadpool_limits(limits=2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen == [2]
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "many", True])
+def test_nonsense_is_refused(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs"):
+        pw.ssnmf(np.ones((4, 4)), 2, n_jobs=n_jobs)
+
+
+def test_all_cores_but_some():
+    from partwise.ask import as_jobs
+
+    assert as_jobs(-1) >= as_jobs(-2) >= 1
+    assert as_jobs(np.int64(3)) == 3
