@@ -1003,7 +1003,7 @@ class Kill:
 
     def __call__(self, iteration):
         if iteration.n_iter in self.when:
-            self.client.wait_for_workers(self.workers, timeout=30)
+            assert eventually(lambda: len(self.client.nthreads()) == self.workers, seconds=30)
             self.killed.append(min(self.client.run(os.getpid).values()))
             os.kill(self.killed[-1], signal.SIGKILL)
 

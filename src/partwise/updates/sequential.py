@@ -33,7 +33,7 @@ BLOCK = 8  # columns that share one matrix product
 GROUP = 2  # columns of a block that share one reading of those solved before
 PIECE = 1024  # rows that stay in cache for that
 TILE = 512  # rows that stay in cache over all sweeps
-LEAST = 16384  # rows for which a thread of their own pays
+LEAST = 8192  # rows for which a thread of their own pays
 
 
 @dataclass(frozen=True)
@@ -100,21 +100,6 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table:
             sweep_block(factor.T, cross.T, gram, block, table, thresholds, share)
 
 
-def sweep_block(
-    columns: Array, cross: Array, gram: Array, block: Array, table: Array, thresholds: Array, share: Array
-) -> None:
-    """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l that stay as they are till then."""
-    m = share.shape[1]
-    for c in range(0, block.size, GROUP):
-        group = slice(c, min(c + GROUP, block.size))
-        in_parts(partial(subtract_solved, columns, cross, gram, block[:c], block[group], share[group]), m, LEAST)
-        for p in range(c, group.stop):
-            j = block[p]
-            sums = in_parts(partial(subtract_rest, columns, gram, block[c:p], j, share[p], thresholds[j]), m, LEAST)
-            d, s1, s2 = (sum(s) for s in zip(*sums, strict=True))
-            solve_column(columns, gram, table, thresholds, j, share[p], d, s1, s2)
-
-
 @kernel
 def staying(gram: Any, order: Any) -> Any:
     """For each j of the order its row of G, without the columns of its block that change before or with it."""
@@ -126,25 +111,33 @@ def staying(gram: Any, order: Any) -> Any:
 
 
 @kernel
-def subtract_solved(
-    columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any, first: int, end: int
-) -> None:
-    """share ← C_j − share − Σ F_l G_lj over the ``solved`` columns, for each j of a group and the rows asked for."""
-    for start in range(first, end, PIECE):
-        part = slice(start, min(start + PIECE, end))
+def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thresholds: Any, share: Any) -> None:
+    """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l that stay as they are till then."""
+    for c in range(0, block.size, GROUP):
+        group = slice(c, min(c + GROUP, block.size))
+        subtract_solved(columns, cross, gram, block[:c], block[group], share[group])
+        for p in range(c, group.stop):
+            j = block[p]
+            d, s1, s2 = subtract_rest(columns, gram, block[c:p], j, share[p], thresholds[j])
+            solve_column(columns, gram, table, thresholds, j, share[p], d, s1, s2)
+
+
+@kernel
+def subtract_solved(columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any) -> None:
+    """share ← C_j − share − Σ F_l G_lj over the ``solved`` columns, for each j of a group."""
+    for start in range(0, share.shape[1], PIECE):
+        part = slice(start, min(start + PIECE, share.shape[1]))
         for p, j in enumerate(group):
             subtract_from(share[p, part], cross[j, part])
             subtract_columns(share[p, part], gram[j], solved, columns, part)
 
 
 @kernel
-def subtract_rest(
-    columns: Any, gram: Any, solved: Any, j: int, b: Any, threshold: float, first: int, end: int
-) -> tuple[int, float, float]:
+def subtract_rest(columns: Any, gram: Any, solved: Any, j: int, b: Any, threshold: float) -> tuple[int, float, float]:
     """b ← (b − Σ F_l G_lj) / G_jj over the columns of its own group that were solved before, and its sums."""
     d, s1, s2 = 0, 0.0, 0.0
-    for start in range(first, end, PIECE):
-        part = slice(start, min(start + PIECE, end))
+    for start in range(0, b.size, PIECE):
+        part = slice(start, min(start + PIECE, b.size))
         subtract_columns(b[part], gram[j], solved, columns, part)
         sums = scale(b[part], gram[j, j], threshold)
         d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
