@@ -65,7 +65,7 @@ def main() -> None:
     size, chunk = (0.032, 500) if asked.quick else (asked.gigabytes, CHUNK)
     rows = int(size * 1e9 / 8 / FEATURES)
     bounds = [*range(0, rows, chunk), rows]
-    iterations, rounds = (2, 1) if asked.quick else (8, 3)
+    iterations, rounds = (2, 1) if asked.quick else (6, 2)
     times: dict[str, list[float]] = {"without Dask": [], "one worker": [], "two workers": []}
     found = []
     with tempfile.TemporaryDirectory() as folder, dask.config.set({"distributed.admin.tick.limit": "1h"}):

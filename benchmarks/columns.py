@@ -7,7 +7,8 @@ may overshoot, so each must be damped: with the other's change bounded by Δjᵀ
 j grows from G_jj to G_jj + G_jk, and the loss falls again. Printed for ORL's and the sMRI's shape at sparsity .5: the
 loss after ten iterations (beyond that of the sequential pass) and the seconds of one pass over the parts, for
 
-- the sequential pass as it is, with one and with two threads, which share the rows of each column;
+- the sequential pass as it is, with one and with two threads for its matrix products (two threads for the rows of each
+  column besides were tried, and gave it nothing: it waits for memory);
 - pairs of columns, damped, each column on a thread of its own (and undamped, which need not descend).
 """
 
@@ -70,7 +71,7 @@ def compare(name: str, shape: tuple[int, int, int]) -> None:
     data = as_data(X)
     sets = [as_columns(None, r), as_columns(0.5, r)]
     first = None
-    ways = {"sequential": (Sequential(), 1), "rows on two threads": (Sequential(), 2), "pairs, damped": (Pairs(), 1)}
+    ways = {"sequential": (Sequential(), 1), "products on two": (Sequential(), 2), "pairs, damped": (Pairs(), 1)}
     ways["pairs, undamped"] = (Pairs(damped=False), 1)
     for label, (update, threads) in ways.items():
         factors = starting_factors("random", data, r, sets, np.random.default_rng(0))

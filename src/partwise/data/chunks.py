@@ -30,6 +30,7 @@ class Chunked(ABC):
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
+    kernels = False
 
     @property
     def size(self) -> int:
