@@ -31,7 +31,8 @@ from .updates import State
 class Iteration:
     """What a callback is told after each iteration (0 is the start). Returning True stops the fit.
 
-    ``factors`` are the fit's own arrays, which the next iteration overwrites: copy what you keep.
+    ``factors`` are the fit's own arrays, which the next iteration overwrites: copy what you keep. Where X comes in
+    chunks the activations, ``factors[0]``, are out of reach.
     """
 
     n_iter: int

@@ -65,6 +65,7 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _validated(self, X: Any, reset: bool) -> Data:
         """X as data; what is not in memory is left where it is."""
+        limit = as_bytes(self.memory_limit, "memory_limit")
         if not is_lazy(X):
             return as_data(
                 validate_data(
@@ -76,7 +77,7 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
                     ensure_all_finite=False,
                 )
             )
-        data = as_data(X, as_bytes(self.memory_limit, "memory_limit"))
+        data = as_data(X, limit)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):
