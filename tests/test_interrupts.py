@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -44,8 +45,9 @@ def test_a_second_interrupt_raises(X):
 
     def twice(iteration):
         if iteration.n_iter == 2:
-            signal.raise_signal(signal.SIGINT)  # in this thread, so that two do not become one
-            signal.raise_signal(signal.SIGINT)
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.02)  # so that two do not become one
 
     with pytest.raises(KeyboardInterrupt):
         pw.ssnmf(X, 3, tol=0, max_iter=50, callback=twice, random_state=0)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -424,9 +425,14 @@ def test_uniform_rows_do_not_depend_on_the_cut(sets, dtype):
 # Stopping
 
 
+def strike():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.02)  # so that two do not become one
+
+
 def press(*when):
     """A callback that presses Ctrl-C at some iterations."""
-    return lambda iteration: [os.kill(os.getpid(), signal.SIGINT) for n in when if n == iteration.n_iter] and None
+    return lambda iteration: [strike() for n in when if n == iteration.n_iter] and None
 
 
 @pytest.mark.parametrize("name", ["ssnmf", "nmfsc"])

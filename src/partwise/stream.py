@@ -222,6 +222,7 @@ class SolvedInChunks:
     @cached_property
     def summed(self) -> tuple[Held, Stats]:
         """One pass: the activations with their chunks, and the statistics of the parts."""
+        self.data.check()
         held = self.data.hold(self.start, self.parts.shape[1])
         sums: Sums = held.sweep(self.step)
         return held, replace(sums.stats, sqnorm=self.data.sqnorm)

@@ -115,7 +115,9 @@ def solved(block: Any, features: int, place: Place, payload: bytes) -> Array:
     """The activations of a chunk after one step from the start."""
     with place.named():
         start, _, step = pickle.loads(payload)
-        return np.ascontiguousarray(step(place.matrix(block, features), start(place.first, place.end))[0])
+        chunk = place.matrix(block, features)
+        chunk.check()
+        return np.ascontiguousarray(step(chunk, start(place.first, place.end))[0])
 
 
 def forget(fit: str) -> None:
@@ -134,6 +136,7 @@ class Log:
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self.file.close)
         self.ends = [0]
 
     def __len__(self) -> int:
