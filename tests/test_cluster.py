@@ -912,9 +912,9 @@ class Kill:
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("mortal", "fits"),
-    [(2, [((5,), 0), ((2, 8), 0.6)]), (1, [((5,), 0.6)])],
+    [(2, [((5,), 0), ((2, 8), 0.6)])],
     indirect=["mortal"],
-    ids=["one, then one after the other", "the only one"],
+    ids=["one, then one after the other"],
 )
 def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
     """Killed at some iterations, the last one too, with X kept by the workers or not."""
