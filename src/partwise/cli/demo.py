@@ -1,39 +1,15 @@
-"""The command line. The only code that prints."""
+"""``partwise demo``: the strokes of handwritten digits."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-
-from .version import __version__
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``partwise`` with ``arguments`` (by default the process's own); the exit code."""
-    options = parser().parse_args(arguments)
-    try:
-        return int(options.run(options))
-    except (ImportError, OSError, ValueError) as error:
-        print(f"partwise: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("partwise: interrupted", file=sys.stderr)
-        return 130
+from typing import Any
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options; nothing heavy is imported for them, so that ``--help`` answers at once."""
-    top = argparse.ArgumentParser(
-        prog="partwise",
-        description="Sparse nonnegative matrix factorization: you say how sparse each part must be, and partwise "
-        "finds the parts.",
-        epilog="Example: partwise demo --sparsity 0.4 0.6 0.8 --out parts.png",
-    )
-    top.add_argument("--version", action="version", version=f"partwise {__version__}")
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+def add(commands: Any) -> None:
+    """Add the command's parser."""
     show = commands.add_parser(
         "demo",
         help="find the strokes of handwritten digits at three sparsities, and draw them",
@@ -47,7 +23,6 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("--seed", type=int, default=0)
     show.add_argument("--out", type=Path, default=Path("partwise-demo.png"), help="picture to write")
     show.set_defaults(run=demo)
-    return top
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -55,10 +30,10 @@ def demo(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from .datasets import load_digits
-    from .plotting import gallery, new_figure
-    from .progress import progress_line
-    from .recipes import ssnmf
+    from ..datasets import load_digits
+    from ..plotting import gallery, new_figure
+    from ..progress import progress_line
+    from ..recipes import ssnmf
 
     picture = options.out if options.out.suffix else options.out.with_suffix(".png")
     if not os.access(picture.parent, os.W_OK):
