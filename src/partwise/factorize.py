@@ -158,7 +158,7 @@ def factorize(
     reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs, data.kernels):
+    with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs):
         watch.note(fit.first_loss((*before, *order)[0]))
         if not watch.reason:
             for mode in before:

@@ -30,7 +30,6 @@ class Chunked(ABC):
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
-    kernels = False
 
     @property
     def size(self) -> int:

@@ -21,7 +21,6 @@ class Data(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
-    kernels: bool  # whether products with X are kernels of our own, not BLAS's
 
     @property
     def size(self) -> int:
@@ -81,7 +80,6 @@ class Matrix(ABC):
     dtype: np.dtype[Any]
     matrix: Any
     squared = True
-    kernels = False
     first = 0
 
     @property
@@ -167,7 +165,7 @@ class Wrapped:
 
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
-        self.shape, self.dtype, self.size, self.kernels = data.shape, data.dtype, data.size, data.kernels
+        self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
         self.matrix, self.sqnorm = data.matrix, data.sqnorm
         self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
 
