@@ -41,16 +41,16 @@ def numbered_files(place: Path, wanted: str, inner: str | None = None) -> dict[t
     return dict(sorted(found.items()))
 
 
-def array_in(place: Path, name: str) -> Array:
-    """An array of an .npz file."""
+def arrays_in(place: Path, *names: str) -> list[Array]:
+    """Arrays of an .npz file."""
     raw = place.read_bytes()
     try:
         arrays = np.load(BytesIO(raw), allow_pickle=False)
         if not isinstance(arrays, np.lib.npyio.NpzFile):
             raise ValueError("it holds one array")
-        return arrays[name]
-    except KeyError:
-        raise ValueError(f"{place} has no array {name!r}: it is another file") from None
+        return [arrays[name] for name in names]
+    except KeyError as error:
+        raise ValueError(f"{place} lacks an array: {error.args[0]}; it is another file") from None
     except Exception as error:  # whatever the reader stumbles over, it is the file that is wrong
         raise ValueError(f"{place} is damaged, or no .npz file ({error}): get it again") from error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..statistics import Array
-from .archive import array_in, numbered_files
+from .archive import arrays_in, numbered_files
 from .fetch import Address, download, find
 from .pgm import read_pgm
 
@@ -39,7 +39,7 @@ class Pictures:
 
     def read(self, place: Path) -> Array:
         """The pictures in a folder, an archive or an .npz file, checked."""
-        pictures = array_in(place, "images") if place.suffix == ".npz" else self._unpacked(place)
+        pictures = arrays_in(place, "images")[0] if place.suffix == ".npz" else self._unpacked(place)
         if pictures.shape != self.shape or pictures.dtype != np.uint8:
             raise ValueError(
                 f"{place} holds pictures of shape {pictures.shape} and type {pictures.dtype}; "

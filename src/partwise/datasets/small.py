@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..statistics import Array
-from .archive import array_in
+from .archive import arrays_in
 from .swimmer import swimmer
 
 
@@ -62,7 +62,7 @@ def load_swimmer(path: str | os.PathLike[str] | None = None) -> tuple[Array, tup
     """
     if path is None:
         return swimmer((20, 11), torso=10, limb=4).X, (20, 11)
-    stored = array_in(Path(path), "X")
+    (stored,) = arrays_in(Path(path), "X")
     if stored.shape != (220, 256) or not np.isin(stored, (0, 1)).all():
         raise ValueError(f"{path} has X of shape {stored.shape}: the Swimmer set has (220, 256), of zeros and ones")
     return stored.reshape(11, 20, 256).transpose(2, 1, 0).reshape(256, 220).astype(float), (20, 11)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..statistics import Array
-from .archive import array_in
+from .archive import arrays_in
 from .fetch import find, folders
 
 FILE = "smri_ixi_gm185.npz"
@@ -49,7 +49,7 @@ def load_smri(path: str | os.PathLike[str] | None = None) -> tuple[Array, Array]
             "(https://brain-development.org/ixi-dataset/), with X (voxels × subjects, uint8) and mask (a box of bool), "
             "and name its folder in PARTWISE_DATA"
         )
-    stored, mask = array_in(place, "X"), array_in(place, "mask")
+    stored, mask = arrays_in(place, "X", "mask")
     if stored.dtype != np.uint8 or stored.ndim != 2 or mask.dtype != bool or np.count_nonzero(mask) != len(stored):
         raise ValueError(
             f"{place} has X of shape {stored.shape} and type {stored.dtype}, and a mask of {np.count_nonzero(mask)} "
