@@ -289,6 +289,9 @@ def test_the_loaders_download(served, monkeypatch):
     np.testing.assert_allclose(X, PICTURES.reshape(6, 6) / 255)
     X, shape = datasets.load_cbcl()
     assert (X.shape, shape, X.min() >= 0, X.max() <= 1) == ((6, 6), (2, 3), True, True)
+    np.testing.assert_allclose(datasets.load_cbcl(prepared="grey")[0], PICTURES.reshape(6, 6) / 255)
+    with pytest.raises(ValueError, match="prepared='raw' is neither"):
+        datasets.load_cbcl(prepared="raw")
 
 
 BAD = {

@@ -6,6 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -125,10 +126,10 @@ def load_orl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[i
     return pictures.reshape(len(pictures), -1) / 255.0, ORL.shape[1:]
 
 
-def load_cbcl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[int, int]]:
-    """The training faces of the MIT CBCL face database #1, as Hoyer (2004) prepares them.
-
-    Grey values minus their mean, divided by their root mean square, ×.25 + .25, clipped to [0, 1].
+def load_cbcl(
+    path: str | os.PathLike[str] | None = None, *, prepared: Literal["hoyer", "grey"] = "hoyer"
+) -> tuple[Array, tuple[int, int]]:
+    """The training faces of the MIT CBCL face database #1.
 
     Terms: for research only, with credit to the MIT Center For Biological and Computation Learning.
 
@@ -137,6 +138,9 @@ def load_cbcl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[
     path : path, optional
         A folder or an archive (.zip, .tar.gz, or the public faces.tar.gz, which holds others) with face/face00001.pgm …
         face/face02429.pgm, or an .npz file with `images`. Without it, as in `load_orl`.
+    prepared : {"hoyer", "grey"}
+        As Hoyer (2004) prepares them, grey values minus their mean, divided by their root mean square, ×.25 + .25,
+        clipped to [0, 1]; or grey values in [0, 1].
 
     Returns
     -------
@@ -148,7 +152,13 @@ def load_cbcl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[
     --------
     >>> X, shape = load_cbcl("Downloads/faces.tar.gz")  # doctest: +SKIP
     """
+    if prepared not in ("hoyer", "grey"):
+        raise ValueError(f"prepared={prepared!r} is neither 'hoyer' nor 'grey'")
     pictures = CBCL.load(path).astype(float)
-    pictures -= pictures.mean()
-    pictures /= np.sqrt(np.square(pictures).mean())
-    return np.clip(pictures * 0.25 + 0.25, 0, 1).reshape(len(pictures), -1), CBCL.shape[1:]
+    if prepared == "grey":
+        pictures /= 255
+    else:
+        pictures -= pictures.mean()
+        pictures /= np.sqrt(np.square(pictures).mean())
+        pictures = np.clip(pictures * 0.25 + 0.25, 0, 1)
+    return pictures.reshape(len(pictures), -1), CBCL.shape[1:]
