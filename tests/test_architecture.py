@@ -9,7 +9,8 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 FLOORS = [  # lowest first; a room may use what lies below it
-    {"compiled", "version", "threads"},
+    {"compiled", "version", "threads", "plain"},
+    {"archive"},
     {"projections"},
     {"statistics"},
     {"updates"},
@@ -19,6 +20,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
+    {"checkpoint"},
     {"factorize"},
     {"recipes"},
     {"progress"},

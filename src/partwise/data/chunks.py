@@ -30,6 +30,7 @@ class Chunked(ABC):
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
+    here = True  # whether activations lie in this process
 
     @property
     def size(self) -> int:
