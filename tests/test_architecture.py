@@ -15,14 +15,15 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"interrupts"},
+    {"interrupts", "summary"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
     {"factorize"},
     {"recipes"},
     {"progress"},
-    {"estimators", "plotting", "datasets"},
+    {"plotting"},
+    {"estimators", "report", "datasets"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}
