@@ -16,7 +16,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"interrupts"},
+    {"interrupts", "summary"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
@@ -24,7 +24,8 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"factorize"},
     {"recipes"},
     {"progress"},
-    {"estimators", "plotting", "datasets"},
+    {"plotting"},
+    {"estimators", "report", "datasets"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}
