@@ -21,8 +21,9 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"stream", "running"},
     {"factorize"},
     {"recipes"},
-    {"progress"},
+    {"progress", "io"},
     {"estimators", "plotting", "datasets"},
+    {"brain", "cells"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}
