@@ -9,7 +9,8 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 FLOORS = [  # lowest first; a room may use what lies below it
-    {"compiled", "version", "threads"},
+    {"compiled", "version", "threads", "plain"},
+    {"archive"},
     {"projections"},
     {"statistics"},
     {"updates"},

@@ -18,7 +18,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .ask import CapacityWarning
-    from .estimators import MiniBatchSparseNMF, SparseNMF
+    from .estimators import MiniBatchSparseNMF, SparseNMF, load
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
     from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
@@ -40,6 +40,7 @@ _HOMES = {
     "hoyer_sparsity": "projections",
     "l0": "recipes",
     "l0_path": "recipes",
+    "load": "estimators",
     "nmfsc": "recipes",
     "nnsc": "recipes",
     "nsnmf": "recipes",
@@ -67,6 +68,7 @@ __all__ = [
     "hoyer_sparsity",
     "l0",
     "l0_path",
+    "load",
     "nmfsc",
     "nnsc",
     "nsnmf",

@@ -78,8 +78,12 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² plus penalties, at the start and after each iteration.
+    time_curve_ : array
+        Seconds since the fit began, for each entry of ``loss_curve_``.
     stop_reason_ : str
         Why the fit stopped, in a sentence.
+    data_shape_ : tuple
+        (samples, features) of the X that was fitted.
     scaling_ : array of shape (n_components, n_components)
         D, where the model is activations · D · components_ (only for recipes that have one).
     n_features_in_, feature_names_in_
@@ -226,7 +230,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     def _store(self, result: Result, data: Any) -> Any:
         self._store_parts(result.components)
         self.n_iter_ = result.n_iter
-        self.loss_curve_ = result.losses
+        self.loss_curve_, self.time_curve_ = result.losses, result.times
+        self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         self.stop_reason_ = result.stop_reason
         self._encoder = result.encoder
         if result.middle is not None:
