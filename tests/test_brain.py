@@ -86,6 +86,12 @@ def test_parameters_and_clones(model):
         SparseNMF(colour=1)
 
 
+def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
+    model.save(tmp_path / "parts.pw")
+    again = partwise.load(tmp_path / "parts.pw")
+    np.testing.assert_array_equal(again.transform(volumes[:, inside]), model.transform([image(v) for v in volumes]))
+
+
 def test_a_mask_of_its_own_making(volumes):
     volumes[:, :1] = 0  # a border that nilearn finds to be background
     model = SparseNMF(2, random_state=0, tol=1e-2).fit([image(v) for v in volumes])

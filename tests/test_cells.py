@@ -76,7 +76,7 @@ def test_some_genes(X, kind, tmp_path):
 def test_layers_keys_and_copies(X, expected, tmp_path):
     adata = anndata.AnnData(X + 1, layers={"counts": X})
     copied = sparse_nmf(adata, 3, layer="counts", key_added="programs", copy=True, **ASKED)
-    assert not adata.obsm and not adata.varm and not adata.uns
+    assert not any(map(len, (adata.obsm, adata.varm, adata.uns)))
     np.testing.assert_allclose(copied.obsm["programs"], expected[0], atol=1e-9)
     np.testing.assert_allclose(copied.varm["programs"], expected[1], atol=1e-9)
     assert copied.uns["programs"]["params"]["layer"] == "counts"
@@ -100,7 +100,7 @@ def test_what_cannot_be(X, given, error, message):
     adata = anndata.AnnData(X, layers={"raw": X})
     with pytest.raises(error, match=message):
         sparse_nmf(adata, 3, **ASKED | given)
-    assert not adata.obsm and not adata.uns
+    assert not any(map(len, (adata.obsm, adata.uns)))
 
 
 def test_what_is_no_adata(X):

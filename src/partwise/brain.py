@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any
 
 from . import estimators
@@ -61,6 +62,15 @@ class SparseNMF(estimators.SparseNMF):
     def inverse_transform(self, X: Any) -> Any:
         """The images that activations stand for, as one 4-D image."""
         return self.masker_.inverse_transform(super().inverse_transform(X))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model of the voxels, which `partwise.load` gives back as a `partwise.SparseNMF`.
+
+        The mask is not in it: ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
+        """
+        plain = estimators.SparseNMF()
+        plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
+        plain.save(path)
 
     def _validated(self, X: Any, reset: bool) -> Data:
         """Images as samples × voxels."""

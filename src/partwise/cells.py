@@ -104,7 +104,9 @@ def _genes(adata: Any, mask_var: Any) -> Array | None:
         return None
     if isinstance(mask_var, str):
         if mask_var not in adata.var:
-            raise ValueError(f"mask_var={mask_var!r} is not a column of adata.var ({', '.join(adata.var) or 'no columns'})")
+            raise ValueError(
+                f"mask_var={mask_var!r} is not a column of adata.var ({', '.join(adata.var) or 'no columns'})"
+            )
         mask_var = adata.var[mask_var]
     mask = np.asarray(mask_var)
     if mask.shape != (adata.n_vars,) or mask.dtype != bool:

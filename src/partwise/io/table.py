@@ -86,13 +86,13 @@ class Table:
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """A name for each sample, its number if it has none."""
-        return self.sample_names or tuple(map(str, range(self.shape[0])))
+        """A name for each sample, its number (from 1) if it has none."""
+        return self.sample_names or numbers(self.shape[0])
 
     @property
     def features(self) -> tuple[str, ...]:
-        """A name for each feature, its number if it has none."""
-        return self.feature_names or tuple(map(str, range(self.shape[1])))
+        """A name for each feature, its number (from 1) if it has none."""
+        return self.feature_names or numbers(self.shape[1])
 
     def turned(self) -> Table:
         """The same with rows and columns exchanged."""
@@ -135,10 +135,14 @@ class Table:
             if len(bad):
                 i, j = first + int(bad[0, 0]), int(bad[0, 1])
                 raise ValueError(
-                    f"{self.source}: the value of feature {self.features[j]} in sample {self.samples[i]} (row {i}, "
-                    f"column {j}) is {rows[bad[0, 0], j]:g}, and a sum of nonnegative parts cannot be negative; shift "
-                    "or clip the data"
+                    f"{self.source}: feature {self.features[j]} of sample {self.samples[i]} is "
+                    f"{rows[bad[0, 0], j]:g}, and a sum of nonnegative parts cannot be negative; shift or clip the data"
                 )
+
+
+def numbers(count: int) -> tuple[str, ...]:
+    """Names for what has none: counted from 1, as people do."""
+    return tuple(str(k + 1) for k in range(count))
 
 
 def is_sparse(X: Any) -> bool:

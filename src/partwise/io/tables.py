@@ -13,18 +13,20 @@ import numpy as np
 from ..statistics import Array
 from .table import Table, extra
 
+CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers of row names
+
 
 def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) -> Table:
     """A table of numbers.
 
     The first line is a header unless all of it are numbers. The first column has row names if it is not numbers, or if
-    the header names nothing there; ``row_names`` says so where that guess would be wrong (names that are numbers).
+    the header has nothing or a word such as "id" or "sample" there; ``row_names`` says so where that guess is wrong.
     """
     pandas = extra("pandas", "tables", f"{path.name}")
     first, second, separator = _first_lines(path)
     header = first if not all(map(_is_number, first)) else None
     if row_names is None:
-        nameless = header is not None and (not header[0].strip() or len(header) == len(second) - 1)
+        nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
     try:
         frame = pandas.read_csv(

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..statistics import Array
-from .table import Brain, Table, extra, is_sparse
+from .table import Brain, Table, extra, is_sparse, numbers
 from .volumes import write_nifti
 from .write_cells import add_to_h5ad, new_h5ad
 
@@ -67,7 +67,7 @@ def write_parts(
 def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None) -> None:
     """Activations, a row for each sample, by its name."""
     target, activations = check_target(path, LOADINGS), np.asarray(activations)
-    names = sample_names or tuple(map(str, range(len(activations))))
+    names = sample_names or numbers(len(activations))
     with replacing(target) as fresh:
         if ending(target, (".npy",)):
             np.save(fresh, activations)
@@ -84,7 +84,7 @@ def convert(table: Table, path: str | os.PathLike[str]) -> None:
 
 def part_names(r: int) -> tuple[str, ...]:
     """What parts are called in files."""
-    return tuple(f"part_{k}" for k in range(r))
+    return tuple(f"part_{k}" for k in numbers(r))
 
 
 def ending(path: Path, endings: Sequence[str]) -> str | None:
