@@ -105,10 +105,11 @@ def test_every_option_of_every_recipe_is_there():
 def test_images_to_parts(here, rng, capsys):
     (here / "faces").mkdir()
     save_images(here / "faces", rng.integers(0, 256, (9, 4, 5), dtype=np.uint8))
-    assert main(["fit", "faces/", "-r", "2", "-s", "0.3", *QUICK[:-1], "--json"]) == 0
+    assert main(["fit", "faces/", "-r", "2", "-s", "0.3", *QUICK[:-1], "--json", "--png", "p.png"]) == 0
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
     facts = json.loads(capsys.readouterr().out)
     assert (facts["samples"], facts["features"], facts["components"], facts["interrupted"]) == (9, 20, 2, False)
-    assert facts["files"] == {"model": "faces.pw"}
+    assert facts["files"] == {"model": "faces.pw", "picture": "p.png"}
     assert pw.load("faces.pw").part_shape_ == (4, 5)
 
 
@@ -120,7 +121,8 @@ def test_brains_to_parts(here, rng):
         save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
     save_nifti(here / "mask.nii", inside.astype(np.uint8))
     fit = ["fit", "b?.nii", "--mask", "mask.nii", "-r", "2", "-s", "0.3", "--out", "b.pw", "--parts-out", "p.nii.gz"]
-    assert main([*fit, *QUICK]) == 0
+    assert main([*fit, "--png", "p.png", *QUICK]) == 0
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
     image = nibabel.load("p.nii.gz")
     np.testing.assert_allclose(image.get_fdata()[inside].T, pw.load("b.pw").components_, rtol=1e-6)
     assert not image.get_fdata()[~inside].any()

@@ -104,7 +104,6 @@ def test_row_names_that_are_numbers(tmp_path):
 def test_10x(tmp_path, gz, genes, names):
     counts = np.array([[1, 0, 2], [0, 3, 0]])  # genes × cells
     write = (lambda path, data: path.write_bytes(gzip.compress(data))) if gz else type(tmp_path).write_bytes
-    )
     scipy.io.mmwrite(tmp_path / "matrix.mtx", sp.coo_array(counts))
     write(tmp_path / f"matrix.mtx{gz}", (tmp_path / "matrix.mtx").read_bytes())
     write(tmp_path / f"barcodes.tsv{gz}", b"c0\nc1\nc2\n")

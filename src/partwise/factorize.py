@@ -23,6 +23,7 @@ from .projections import hoyer_sparsity
 from .start import Factors, revive
 from .statistics import Array
 from .stream import running_fit
+from .summary import summary
 from .threads import fitting_threads
 from .updates import State
 
@@ -102,6 +103,9 @@ class Result:
     def activation_sparsity(self) -> Array:
         """The achieved Hoyer sparsity of each column of the activations."""
         return np.asarray(hoyer_sparsity(self.activations, axis=0))
+
+    def _repr_html_(self) -> str:
+        return summary(self).to_html()
 
     def __repr__(self) -> str:
         shape = " × ".join(str(len(f)) for f in self.factors)

@@ -17,11 +17,12 @@ from ..data import Data, as_data, is_lazy
 from ..projections import hoyer_sparsity
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, solve_activations
+from .notebook import Shown
 
 KEPT = ("activations_", "sample_names_", "part_shape_")
 
 
-class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that has found parts, ``components_``."""
 
     components_: Array
