@@ -17,7 +17,9 @@ import partwise as pw
 from partwise.cli import main, parser
 from partwise.cli.asked import FIT, RECIPE, RECIPES, level, per_part
 from partwise.cli.common import plain
+from partwise.cli.fit import stem
 from partwise.cli.info import features_at
+from partwise.data import as_data
 from partwise.io import Table, convert, read
 from partwise.recipes import RECIPES as KNOWN
 
@@ -162,7 +164,13 @@ def test_info_says_the_sparsity_that_a_fit_has(here, X):
     found = pw.ssnmf(X, 3, max_iter=100, tol=1e-3, random_state=0).sparsity
     from partwise.cli.info import unconstrained
 
-    np.testing.assert_allclose(unconstrained(read("x.npy"), 3, 0), found)
+    np.testing.assert_allclose(unconstrained(as_data(read("x.npy").X), 3, 0), found)
+
+
+def test_info_of_nothing(here, capsys):
+    np.save("zeros.npy", np.zeros((3, 4)))
+    assert main(["info", "zeros.npy"]) == 0
+    assert "100.0% of the values are 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("level", [0, 0.3, 0.8, 1])
@@ -181,6 +189,12 @@ def test_convert(here, X, capsys):
     for out in ("parts.csv", "parts.h5ad"):
         assert main(["convert", "x.pw", out, "-q"]) == 0
     np.testing.assert_array_equal(read("parts.csv").X.T, pw.load("x.pw").components_)
+
+
+def test_a_model_is_called_what_its_data_is(here):
+    names = {"a/x.csv.gz": "x", "a/faces/": "faces", "x.h5:/deep/X": "x", "subjects/*.nii.gz": "subjects", ".": here.name}
+    assert {name: stem([name]) for name in names} == names
+    assert stem(["scans/a.png", "scans/b.png"]) == "scans"
 
 
 # ---- what is wrong is one line

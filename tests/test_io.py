@@ -391,6 +391,20 @@ def test_what_does_not_go_together(tmp_path, X):
         read(tmp_path / "x.csv", colour=1)
 
 
+def test_sparse_matrices_of_all_formats(tmp_path, X):
+    for form in ("csr", "csc", "coo", "dia", "bsr"):
+        sp.save_npz(tmp_path / "x.npz", sp.coo_array(X).asformat(form))
+        np.testing.assert_array_equal(dense(read(tmp_path / "x.npz").X), X)
+
+
+def test_a_sparse_matrix_that_leads_out_of_memory(tmp_path, X):
+    bad = sp.csr_array(X)
+    bad.indices[3] = 10**8
+    sp.save_npz(tmp_path / "x.npz", bad)
+    with pytest.raises(ValueError, match=r"x.npz holds a damaged sparse matrix"):
+        read(tmp_path / "x.npz")
+
+
 def test_values_that_are_no_data(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, 2), dtype=complex))
     np.savez(tmp_path / "x.npz", x=np.array([["a", "b"]]))

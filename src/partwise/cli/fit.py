@@ -51,17 +51,15 @@ def fit(options: argparse.Namespace) -> int:
     """Read, fit, write, tell."""
     from ..interrupts import interrupts
 
-    coming_back = {
-        "checkpoint": options.checkpoint or options.resume,
-        "checkpoint_every": options.checkpoint_every,
-        "resume_from": options.resume,
-    }
-    model = asked_model(options, **{name: value for name, value in coming_back.items() if value is not None})
+    coming_back = {"checkpoint": options.checkpoint or options.resume, "resume_from": options.resume}
+    every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
+    model = asked_model(options, **coming_back, **every)
     targets = targets_of(options)
     table = read_data(options)
-    model.verbose = not options.quiet
+    model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)
+        model.set_params(verbose=0, **dict.fromkeys(coming_back))  # they belong to this run, not to the model
         written = write(model, activations, table, targets)
         stopped = bool(interrupted)
     report(options, model, table, written, stopped)
@@ -75,15 +73,21 @@ def targets_of(options: argparse.Namespace) -> dict[str, Path]:
     from ..io import check_target
     from ..io.write import LOADINGS, PARTS
 
-    name = Path(options.data[0].rstrip("/")).name.replace("*", "")
-    stem = name.lstrip(".").split(".")[0] or "parts"
     asked = {
-        "model": (options.out or f"{stem}.pw", ()),
+        "model": (options.out or f"{stem(options.data)}.pw", ()),
         "parts": (options.parts_out, PARTS),
         "loadings": (options.loadings_out, LOADINGS),
         "picture": (options.png, (".png",)),
     }
     return {what: check_target(path, endings) for what, (path, endings) in asked.items() if path is not None}
+
+
+def stem(data: list[str]) -> str:
+    """What the data is called: a file by its name, several by that of their folder."""
+    path = Path(data[0].split(":")[0])
+    several = len(data) > 1 or any(sign in path.name for sign in "*?[")
+    name = path.resolve().parent.name if several else path.resolve().name
+    return name.lstrip(".").split(".")[0] or "parts"
 
 
 def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) -> dict[str, str]:

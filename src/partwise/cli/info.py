@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .common import add_command, add_data, add_telling, in_words, read_data, tell
-
-if TYPE_CHECKING:
-    from ..io import Table
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SAMPLES = 2000  # that the unconstrained fit looks at
@@ -35,9 +32,12 @@ def add(commands: Any) -> None:
 
 def info(options: argparse.Namespace) -> int:
     """Read, look, fit without a constraint, tell."""
+    from ..data import as_data
+
     table = read_data(options)
-    zeros, largest = looked(table)
-    natural = unconstrained(table, options.components, options.seed)
+    data = as_data(table.X)
+    zeros, largest = looked(data)
+    natural = unconstrained(data, options.components, options.seed) if largest > 0 else None
     sizes = {level: features_at(level, table.shape[1]) for level in LEVELS}
     facts = {
         "data": table.source,
@@ -57,8 +57,10 @@ def info(options: argparse.Namespace) -> int:
         in_words(table),
         f"{zeros:.1%} of the values are 0, the largest is {largest:g}; {table.X.dtype}"
         + (", left on disk" if table.lazy else ""),
-        f"without a constraint, {len(natural)} parts have sparsity {natural.min():.2f} to {natural.max():.2f}: ask for "
-        "more than that",
+        "there is nothing to find parts in"
+        if natural is None
+        else f"without a constraint, {len(natural)} parts have sparsity {natural.min():.2f} to {natural.max():.2f}: ask "
+        "for more than that",
         "",
         "a part of sparsity    " + "".join(f"{level:>8}" for level in LEVELS),
         "has at least, features" + "".join(f"{size:>8}" for size in sizes.values()),
@@ -67,16 +69,12 @@ def info(options: argparse.Namespace) -> int:
     return 0
 
 
-def looked(table: Table) -> tuple[float, float]:
+def looked(data: Any) -> tuple[float, float]:
     """The share of zeros, and the largest value; one pass, which finds bad values."""
-    from ..data import Matrix, as_data
+    from ..data import Matrix
 
-    data = as_data(table.X)
-    if isinstance(data, Matrix):
-        nonzero = nonzeros(data)
-    else:
-        data.check()
-        nonzero = data.total(nonzeros)
+    data.check()
+    nonzero = nonzeros(data) if isinstance(data, Matrix) else data.total(nonzeros)
     return 1 - nonzero / (data.shape[0] * data.shape[1]), float(data.peak)
 
 
@@ -84,19 +82,18 @@ def nonzeros(chunk: Any) -> int:
     """How many values of a matrix are not 0."""
     import numpy as np
 
-    return int(np.count_nonzero(getattr(chunk.matrix, "data", chunk.matrix)))
+    return int(np.count_nonzero(chunk.matrix if isinstance(chunk.matrix, np.ndarray) else chunk.matrix.data))
 
 
-def unconstrained(table: Table, components: int, seed: int) -> Any:
+def unconstrained(data: Any, components: int, seed: int) -> Any:
     """The sparsity that parts of (at most 2000 of) the samples have by themselves."""
     import numpy as np
 
-    from ..data import as_data
     from ..recipes import ssnmf
 
-    count = min(table.shape[0], SAMPLES)
-    some = as_data(table.X).subset(np.linspace(0, table.shape[0] - 1, count).astype(int))
-    result = ssnmf(some, min(components, *table.shape), max_iter=100, tol=1e-3, random_state=seed)
+    count = min(data.shape[0], SAMPLES)
+    some = data.subset(np.linspace(0, data.shape[0] - 1, count).astype(int))
+    result = ssnmf(some, min(components, *data.shape), max_iter=100, tol=1e-3, random_state=seed)
     return result.sparsity[np.isfinite(result.sparsity)]
 
 

@@ -47,7 +47,9 @@ def read_npz(path: Path, inner: str = "") -> Table:
 def _from_archive(archive: Any, path: Path, inner: str) -> Table:
     labels: dict[str, Any] = {k: as_names(archive[k]) for k in ("sample_names", "feature_names") if k in archive.files}
     if "format" in archive.files and "shape" in archive.files:
-        return Table(sp.load_npz(path), "scipy sparse .npz", str(path), **labels)
+        sparse: Any = sp.load_npz(path)
+        X = sparse if sparse.format in ("csr", "csc") else sparse.tocsr()
+        return Table(X, "scipy sparse .npz", str(path), **labels)
     found = [key for key in archive.files if key not in labels and key != "part_shape"]
     X, shape = flattened(numeric(archive[the_one(found, inner, str(path), "array")], str(path)))
     if "part_shape" in archive.files:

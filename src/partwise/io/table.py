@@ -108,9 +108,9 @@ class Table:
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
         """X as dense blocks of samples, each with the number of its first."""
-        step = max(1, BLOCK // max(self.shape[1], 1))
+        X, step = self.X.tocsr() if is_sparse(self.X) else self.X, max(1, BLOCK // max(self.shape[1], 1))
         for first in range(0, self.shape[0], step):
-            rows = self.X[first : first + step]
+            rows = X[first : first + step]
             yield first, rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
     def checked(self) -> Table:
@@ -122,15 +122,23 @@ class Table:
         ):
             if names is not None and len(names) != count:
                 raise ValueError(f"{self.source} has {len(names)} names for {count} {what}")
+        if hasattr(self.X, "check_format"):
+            self._check_indices()
         if not self.lazy:
             self._check_signs()
         return self
 
+    def _check_indices(self) -> None:
+        """Refuse a damaged sparse matrix, whose indices would lead out of memory."""
+        try:
+            self.X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"{self.source} holds a damaged sparse matrix: {error}") from error
+
     def _check_signs(self) -> None:
-        X = self.X.tocsr() if is_sparse(self.X) else self.X
-        if (X.data if is_sparse(X) else X).min(initial=0) >= 0:
+        if (self.X.tocsr().data if is_sparse(self.X) else self.X).min(initial=0) >= 0:
             return
-        for first, rows in replace(self, X=X).blocks():
+        for first, rows in self.blocks():
             bad = np.argwhere(rows < 0)
             if len(bad):
                 i, j = first + int(bad[0, 0]), int(bad[0, 1])

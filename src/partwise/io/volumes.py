@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,28 +20,23 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
     A 4-D image has several samples. Images are not resampled: one that lies elsewhere is refused.
     """
     nibabel = extra("nibabel", "brain", "a NIfTI image")
-    first = _load(nibabel, paths[0])
-    inside = None
-    if mask is not None:
-        image = _load(nibabel, Path(mask))
-        _check_place(image, first, Path(mask), str(paths[0]))
-        inside = np.asarray(image.dataobj).reshape(first.shape[:3]) != 0
-        if not inside.any():
-            raise ValueError(f"{mask} has no voxel inside")
-    shape = tuple(map(int, first.shape[:3]))
-    brain = Brain(np.asarray(first.affine), shape, inside)
-    rows, names = [], []
-    for path in paths:
-        image = _load(nibabel, path)
-        _check_place(image, first, path, str(paths[0]))
-        volumes = _values(image, path)
-        rows.append(volumes[:, inside] if inside is not None else volumes.reshape(len(volumes), -1))
-        stem = path.name.removesuffix(".gz").removesuffix(".nii")
-        names += [stem] if len(volumes) == 1 else [f"{stem}[{k}]" for k in range(len(volumes))]
-    X = np.concatenate(rows)
-    kind = f"NIfTI, {X.shape[1]} voxels of {Path(mask).name}" if mask is not None else "NIfTI, all voxels (no mask)"
+    images = [_load(nibabel, path) for path in paths]  # headers alone
+    for image, path in zip(images, paths, strict=True):
+        _check_place(image, images[0], path, str(paths[0]))
+    inside = None if mask is None else _inside(nibabel, Path(mask), images[0], str(paths[0]))
+    shape = tuple(map(int, images[0].shape[:3]))
+    names = [name for image, path in zip(images, paths, strict=True) for name in _names(image, path)]
+    kind = np.result_type(np.float32, *(image.get_data_dtype() for image in images))  # as in nilearn, if that holds it
+    X = np.empty((len(names), math.prod(shape) if inside is None else np.count_nonzero(inside)), dtype=kind)
+    first = 0
+    for image, path in zip(images, paths, strict=True):
+        volumes = _values(image, path, kind)
+        X[first : first + len(volumes)] = volumes.reshape(len(volumes), -1) if inside is None else volumes[:, inside]
+        first += len(volumes)
+    what = "all voxels (no mask)" if mask is None else f"{X.shape[1]} voxels of {Path(mask).name}"
     source = str(paths[0] if len(paths) == 1 else paths[0].parent)
-    return Table(X, kind, source, tuple(names), part_shape=shape if mask is None else None, home=brain)
+    home = Brain(np.asarray(images[0].affine), shape, inside)
+    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, home=home)
 
 
 def write_nifti(path: Path, parts: Array, brain: Brain | None) -> None:
@@ -62,6 +58,22 @@ def _load(nibabel: Any, path: Path) -> Any:
     return image
 
 
+def _inside(nibabel: Any, path: Path, first: Any, reference: str) -> Array:
+    """Which voxels a mask takes."""
+    mask = _load(nibabel, path)
+    _check_place(mask, first, path, reference)
+    inside = _values(mask, path, np.dtype(np.float32))[0] != 0
+    if not inside.any():
+        raise ValueError(f"{path} has no voxel inside")
+    return np.asarray(inside)
+
+
+def _names(image: Any, path: Path) -> list[str]:
+    """What the samples of an image are called."""
+    stem = path.name.removesuffix(".gz").removesuffix(".nii")
+    return [stem] if len(image.shape) == 3 else [f"{stem}[{k}]" for k in range(image.shape[3])]
+
+
 def _check_place(image: Any, first: Any, path: Path, reference: str) -> None:
     if image.shape[:3] != first.shape[:3]:
         raise ValueError(
@@ -75,9 +87,8 @@ def _by(shape: Sequence[int]) -> str:
     return " × ".join(map(str, shape[:3]))
 
 
-def _values(image: Any, path: Path) -> Array:
-    """Volumes one after the other; what float32 holds is read as such, as in nilearn."""
-    kind = np.result_type(image.get_data_dtype(), np.float32)
+def _values(image: Any, path: Path, kind: np.dtype[Any]) -> Array:
+    """Volumes one after the other."""
     try:
         values = np.asarray(image.dataobj, dtype=kind)
     except (OSError, EOFError, ValueError) as error:

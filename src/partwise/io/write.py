@@ -95,6 +95,7 @@ def ending(path: Path, endings: Sequence[str]) -> str | None:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A new file to write to, which takes the target's place only when it is whole."""
+    target = Path(os.path.realpath(target))  # what a link points to, not the link
     fresh = target.with_name(f".{os.getpid()}.{target.name}")
     try:
         yield fresh
