@@ -20,6 +20,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
+    {"checkpoint"},
     {"factorize"},
     {"recipes"},
     {"progress", "io"},

@@ -32,7 +32,7 @@ Header = dict[str, Any]
 FORMAT = (1, 0)  # a reader takes any second number, and no larger first one
 HEADER = "partwise.json"
 SEAL = re.compile(rb"partwise (\d{3}) sha256 ([0-9a-f]{64})")
-SEAL_SIZE = 12 + 8 + 64
+DIGEST = 64  # bytes
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 PARTS = ("values", "indices", "starts")  # of an array whose nonzeros alone are stored
 SMALL, RATIO = 2**28, 1000  # bytes that any file may unfold to, and how many times its own size a larger one may
@@ -96,10 +96,10 @@ def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]
         for name, array in members.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=array.nbytes > 2**30) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-        archive.comment = b" " * SEAL_SIZE
-    digest = digest_before_seal(file)
-    file.seek(-SEAL_SIZE, os.SEEK_END)
-    file.write(b"partwise %03d sha256 %s" % (FORMAT[0], digest))
+        archive.comment = b"partwise %03d sha256 %s" % (FORMAT[0], b" " * DIGEST)
+    digest = digest_of(file)
+    file.seek(-DIGEST, os.SEEK_END)
+    file.write(digest)
 
 
 def entered(name: str, array: Array, members: dict[str, Array]) -> dict[str, Any]:
@@ -149,6 +149,16 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Array]]:
             raise UnreadableError(f"{name} holds what partwise does not write: {error}") from error
 
 
+def kind_of(path: str | os.PathLike[str]) -> Any:
+    """The ``kind`` that a file's header names, without a look at the rest; `UnreadableError` if it is not ours."""
+    with opened(os.fspath(path)) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return json.loads(archive.read(HEADER))["kind"]
+        except (zipfile.BadZipFile, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError):
+            raise UnreadableError(f"{os.fspath(path)} is not a file that partwise has written") from None
+
+
 @contextmanager
 def opened(name: str) -> Iterator[IO[bytes]]:
     """An ordinary file, open for reading; nothing else is waited for."""
@@ -158,9 +168,9 @@ def opened(name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def digest_before_seal(file: IO[bytes]) -> bytes:
-    """A digest of all bytes but the last few, where the digest itself belongs."""
-    digest, left = hashlib.sha256(), file.seek(0, os.SEEK_END) - SEAL_SIZE
+def digest_of(file: IO[bytes]) -> bytes:
+    """A digest of all bytes but the last, where the digest itself belongs."""
+    digest, left = hashlib.sha256(), file.seek(0, os.SEEK_END) - DIGEST
     file.seek(0)
     while left > 0 and (piece := file.read(min(left, 2**20))):
         digest.update(piece)
@@ -172,13 +182,13 @@ def check_seal(file: IO[bytes], name: str) -> None:
     """Refuse a file that does not end in the digest of its bytes."""
     start = file.read(30 + len(HEADER))
     ours = start[:4] == b"PK\3\4" and start[30:] == HEADER.encode()
-    file.seek(max(file.seek(0, os.SEEK_END) - SEAL_SIZE, 0))
+    file.seek(max(file.seek(0, os.SEEK_END) - DIGEST - 20, 0))
     seal = SEAL.fullmatch(file.read())
     if seal and int(seal[1]) > FORMAT[0]:
         raise UnreadableError(too_new(name, int(seal[1])))
     if not ours:
         raise UnreadableError(f"{name} is not a file that partwise has written")
-    if not seal or digest_before_seal(file) != seal[2]:
+    if not seal or digest_of(file) != seal[2]:
         raise UnreadableError(f"{name} is damaged or was cut off: its bytes are not those that were written")
 
 

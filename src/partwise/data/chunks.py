@@ -31,6 +31,7 @@ class Chunked(ABC):
     bounds: Sequence[int]
     squared = True
     kernels = False
+    here = True  # whether activations lie in this process
 
     @property
     def size(self) -> int:

@@ -159,6 +159,8 @@ class Log:
 class DaskData(Chunked):
     """A Dask array of samples × features, of dense or scipy sparse chunks."""
 
+    here = False
+
     def __init__(self, X: da.Array) -> None:
         if X.dtype.kind not in "buif":
             raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")

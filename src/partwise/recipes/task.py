@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import numbers
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -11,8 +13,9 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs
+from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs, as_path
 from ..blocks import Block, nonnegative_encoder
+from ..checkpoint import Checkpoint, Resumed, check_place, problem_of
 from ..data import Chunked, Data, Matrix, as_data
 from ..factorize import Callback, Result, factorize
 from ..fit import Reviver, give_unit_norm
@@ -48,6 +51,13 @@ class Options(TypedDict, total=False):
     memory_limit : int or str
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
+    checkpoint : path
+        A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` iterations (10)
+        and at the end.
+    checkpoint_every : int
+    resume_from : path
+        A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
+        never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
     """
 
     init: Any
@@ -59,6 +69,9 @@ class Options(TypedDict, total=False):
     callback: Callback | None
     memory_limit: int | str | None
     n_jobs: int | None
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: int
+    resume_from: str | os.PathLike[str] | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -71,6 +84,9 @@ DEFAULTS: dict[str, Any] = {
     "callback": None,
     "memory_limit": None,
     "n_jobs": None,
+    "checkpoint": None,
+    "checkpoint_every": 10,
+    "resume_from": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -110,9 +126,20 @@ class Task:
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
+        self.checkpoint, source = (as_path(self.options[name], name) for name in ("checkpoint", "resume_from"))
+        if self.checkpoint is not None:
+            check_place(self.checkpoint)
+        self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
+        self.resumed = None if source is None else Resumed.read(source)
         self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
+        if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
+            raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
+        if self.resumed is not None:
+            given = isinstance(self.options["random_state"], numbers.Integral)
+            self.resumed.set_generator(self.rng, "before", must_agree=given)
+        self.before = self.rng.bit_generator.state
 
     def run(
         self,
@@ -150,8 +177,14 @@ class Task:
                 **limits,
             )
 
+        problem = problem_of(self.data, self.r, blocks, order)
+        if self.resumed is not None:
+            self.resumed.check(problem)
         with interrupts():
-            if isinstance(start, str) and start == "gradual":
+            if self.resumed is not None:
+                factors = self.resumed.factors(self.data)
+                self.resumed.set_generator(self.rng, "after")
+            elif isinstance(start, str) and start == "gradual":
                 first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
                 factors = [*self.starting_factors("samples", first, scaled), *more]
                 for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
@@ -163,7 +196,9 @@ class Task:
                 factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
-            result = fit(factors, blocks, **limits)
+            about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
+            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, about)
+            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
 
