@@ -192,7 +192,13 @@ def test_convert(here, X, capsys):
 
 
 def test_a_model_is_called_what_its_data_is(here):
-    names = {"a/x.csv.gz": "x", "a/faces/": "faces", "x.h5:/deep/X": "x", "subjects/*.nii.gz": "subjects", ".": here.name}
+    names = {
+        "a/x.csv.gz": "x",
+        "a/faces/": "faces",
+        "x.h5:/deep/X": "x",
+        "subjects/*.nii.gz": "subjects",
+        ".": here.name,
+    }
     assert {name: stem([name]) for name in names} == names
     assert stem(["scans/a.png", "scans/b.png"]) == "scans"
 

@@ -53,14 +53,15 @@ def info(options: argparse.Namespace) -> int:
         "unconstrained_sparsity": natural,
         "features_at_least": sizes,
     }
+    found = "there is nothing to find parts in"
+    if natural is not None:
+        between = f"{natural.min():.2f} to {natural.max():.2f}"
+        found = f"without a constraint, {len(natural)} parts have sparsity {between}: ask for more than that"
+    disk = ", left on disk" if table.lazy else ""
     lines = [
         in_words(table),
-        f"{zeros:.1%} of the values are 0, the largest is {largest:g}; {table.X.dtype}"
-        + (", left on disk" if table.lazy else ""),
-        "there is nothing to find parts in"
-        if natural is None
-        else f"without a constraint, {len(natural)} parts have sparsity {natural.min():.2f} to {natural.max():.2f}: ask "
-        "for more than that",
+        f"{zeros:.1%} of the values are 0, the largest is {largest:g}; {table.X.dtype}{disk}",
+        found,
         "",
         "a part of sparsity    " + "".join(f"{level:>8}" for level in LEVELS),
         "has at least, features" + "".join(f"{size:>8}" for size in sizes.values()),
