@@ -27,13 +27,14 @@ class UsageError(ValueError):
     """What was asked for cannot be meant: exit code 2."""
 
 
-def add_command(commands: Any, name: str, run: Any, *, summary: str, examples: str, data: bool = True) -> Any:
-    """A parser for a command, with examples and, if it reads data, the formats below its options."""
+def add_command(commands: Any, name: str, run: Any, *, summary: str, usage: str, examples: str) -> Any:
+    """A parser for a command that reads data, with examples and the formats below its options."""
     parser = commands.add_parser(
         name,
         help=summary,
+        usage=f"partwise {name} {usage} [options]",
         description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"examples:\n{examples}" + (f"\n{FORMATS}" if data else ""),
+        epilog=f"examples:\n{examples}\n{FORMATS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
@@ -71,6 +72,23 @@ def read_data(options: argparse.Namespace) -> Table:
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
+
+
+def compile_kernels(options: argparse.Namespace, table: Table) -> None:
+    """Compile what a fit needs on a tiny one of the same kind, and say so to who is waiting at a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if options.quiet or not console.is_terminal:
+        return
+    import numpy as np
+    import scipy.sparse as sp
+
+    from ..recipes import ssnmf
+
+    tiny = np.eye(4, dtype=np.float32 if table.X.dtype == np.float32 else float)
+    with console.status("Compiling kernels (once: the next run finds them in the cache)"):
+        ssnmf(sp.csr_array(tiny) if sp.issparse(table.X) else tiny, 2, sparsity=0.1, max_iter=1, tol=0)
 
 
 def in_words(table: Table) -> str:

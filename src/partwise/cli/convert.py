@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
         "convert",
         convert,
         summary="write data (or the parts of a model) in another format",
+        usage="DATA OUT",
         examples=EXAMPLES,
     )
     add_data(parser)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .asked import add_asking, asked_model
-from .common import add_command, add_data, add_telling, in_words, note, read_data, tell
+from .common import add_command, add_data, add_telling, compile_kernels, in_words, note, read_data, tell
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -29,7 +29,12 @@ Ctrl-C stops the fit after its iteration and writes the parts found so far. Star
 def add(commands: Any) -> None:
     """Add the command's parser."""
     parser = add_command(
-        commands, "fit", fit, summary="find the parts of data, each exactly as sparse as you say", examples=EXAMPLES
+        commands,
+        "fit",
+        fit,
+        summary="find the parts of data, each exactly as sparse as you say",
+        usage="DATA … --components R --sparsity S",
+        examples=EXAMPLES,
     )
     add_data(parser)
     add_asking(parser)
@@ -56,6 +61,7 @@ def fit(options: argparse.Namespace) -> int:
     model = asked_model(options, **coming_back, **every)
     targets = targets_of(options)
     table = read_data(options)
+    compile_kernels(options, table)
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)

@@ -20,7 +20,12 @@ EXAMPLES = """\
 def add(commands: Any) -> None:
     """Add the command's parser."""
     parser = add_command(
-        commands, "info", info, summary="say what data is, and which sparsity to start from", examples=EXAMPLES
+        commands,
+        "info",
+        info,
+        summary="say what data is, and which sparsity to start from",
+        usage="DATA …",
+        examples=EXAMPLES,
     )
     add_data(parser)
     parser.add_argument(
@@ -55,8 +60,8 @@ def info(options: argparse.Namespace) -> int:
     }
     found = "there is nothing to find parts in"
     if natural is not None:
-        between = f"{natural.min():.2f} to {natural.max():.2f}"
-        found = f"without a constraint, {len(natural)} parts have sparsity {between}: ask for more than that"
+        between = f"{natural.min():.2f} to {natural.max():.2f} (mean {natural.mean():.2f})"
+        found = f"without a constraint, {len(natural)} parts have sparsity {between}: start from there"
     disk = ", left on disk" if table.lazy else ""
     lines = [
         in_words(table),

@@ -20,7 +20,12 @@ EXAMPLES = """\
 def add(commands: Any) -> None:
     """Add the command's parser."""
     parser = add_command(
-        commands, "transform", transform, summary="find how much of each part is in new samples", examples=EXAMPLES
+        commands,
+        "transform",
+        transform,
+        summary="find how much of each part is in new samples",
+        usage="MODEL DATA … --out FILE",
+        examples=EXAMPLES,
     )
     parser.add_argument("model", metavar="MODEL", help="what partwise fit has written")
     add_data(parser)
