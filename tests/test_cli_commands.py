@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_io import save_images, save_nifti
+from filemakers import save_images, save_nifti
 
 import partwise as pw
 from partwise.cli import main, parser
