@@ -109,6 +109,19 @@ def test_10x(tmp_path, gz, genes, names):
     assert (table.sample_names, table.feature_names) == (("c0", "c1", "c2"), names)
 
 
+def test_10x_in_hdf5(tmp_path, X):
+    genes = sp.csc_array(X.T)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        group = file.create_group("matrix")
+        for name in ("data", "indices", "indptr", "shape"):
+            group[name] = getattr(genes, name)
+        group["barcodes"] = [name.encode() for name in SAMPLES]
+        group["features/name"], group["features/id"] = (list(map(str.encode, FEATURES)) for _ in range(2))
+    table = read(tmp_path / "x.h5")
+    np.testing.assert_array_equal(dense(table.X), X)
+    assert (table.sample_names, table.feature_names) == (SAMPLES, FEATURES)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_matlab_73(tmp_path, X, sparse):
     with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:

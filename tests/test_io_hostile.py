@@ -67,6 +67,24 @@ def test_a_file_that_is_cut_off(tmp_path, X, ending, share):
         dense(read(path).X)
 
 
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.98])
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz", ".png", ".wav"])
+def test_a_recording_that_is_cut_off(tmp_path, rng, ending, share):
+    path = tmp_path / f"i0{ending}"
+    if ending == ".png":
+        save_images(tmp_path, rng.integers(0, 256, (1, 40, 40), dtype=np.uint8))
+    elif ending == ".wav":
+        pytest.importorskip("soundfile").write(path, rng.random(1500), 8000)
+    else:
+        save_nifti(path, rng.random((8, 8, 8)))
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    if ending == ".wav" and share > 0.6:  # as much sound as there is
+        assert read(path).shape[1] == 513
+        return
+    with pytest.raises(ValueError, match=rf"i0\{ending}"):
+        read(path)
+
+
 def test_random_bytes(tmp_path, rng):
     for ending in ENDINGS:
         path = tmp_path / f"x{ending}"
@@ -86,6 +104,7 @@ def test_random_bytes(tmp_path, rng):
         ("a,b\n", "a header, and nothing below it"),
         ("a,b,c\n1,2\n", "the header has 3 cells, and line 2 has 2"),
         ("\n\n", "is empty"),
+        ("hello\nworld\n", "has no column of numbers"),
         ("a,b\n0,5;1\n", "'5;1', not a number"),
     ],
 )

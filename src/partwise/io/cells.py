@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,25 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     if "barcodes.tsv" not in beside or genes is None:
         return Table(X, "Matrix Market", str(path))
     columns = [line.rstrip("\r\n").split("\t") for line in _lines(genes)]
-    symbols = [line[1] if len(line) > 1 else line[0] for line in columns]
-    features = symbols if len(set(symbols)) == len(symbols) else [line[0] for line in columns]
-    cells = [line.strip() for line in _lines(beside["barcodes.tsv"])]
-    return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), tuple(cells), tuple(features))
+    features = _unique([line[1] if len(line) > 1 else line[0] for line in columns], [line[0] for line in columns])
+    cells = tuple(line.strip() for line in _lines(beside["barcodes.tsv"]))
+    return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), cells, features)
+
+
+def from_10x(group: Any, path: Path) -> Table:
+    """What 10x's Cell Ranger writes to HDF5: genes × cells, by columns."""
+    try:
+        values, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
+        names, ids = (as_names(group["features"][name][()]) for name in ("name", "id"))
+        X = sp.csr_array((values, indices, indptr), shape=tuple(group["shape"][()][::-1].tolist()))
+        return Table(X, "10x cells × genes", str(path), as_names(group["barcodes"][()]), _unique(names, ids))
+    except (KeyError, ValueError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is not a 10x file that can be read: {_sentence(error)}") from error
+
+
+def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """The names of genes: symbols, if no two are the same."""
+    return tuple(symbols if len(set(symbols)) == len(symbols) else ids)
 
 
 def _lines(path: Path) -> list[str]:

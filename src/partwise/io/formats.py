@@ -72,10 +72,10 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "cells.csv")
-    ...     _ = open(path, "w").write("cell,geneA,geneB\nc1,1,0\nc2,0,3\n")
+    ...     path = Path(folder, "cells.csv")
+    ...     _ = path.write_text("cell,geneA,geneB\nc1,1,0\nc2,0,3\n")
     ...     read(path).feature_names
     ('geneA', 'geneB')
     """

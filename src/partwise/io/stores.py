@@ -9,12 +9,16 @@ from .table import Table, extra, flattened, numeric, the_one
 
 
 def read_hdf5(path: Path, inner: str = "") -> Table:
-    """The dataset named, or the only one that can be a matrix."""
+    """The dataset named, or the only one that can be a matrix; 10x's own (``matrix``) as cells × genes."""
     h5py = extra("h5py", "stored", "an HDF5 file")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
         raise ValueError(f"{path} is not an HDF5 file that can be read: {error}") from error
+    if not inner and "matrix/indptr" in file:
+        from .cells import from_10x
+
+        return from_10x(file["matrix"], path)
     found: list[str] = []
 
     def visit(name: str, item: Any) -> None:

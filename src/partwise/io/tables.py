@@ -42,6 +42,8 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError) as error:
         raise ValueError(f"{path} is not a table that can be read: {' '.join(str(error).split())}") from error
     names = tuple(map(str, frame.pop(0))) if row_names else None
+    if not frame.shape[1]:
+        raise ValueError(f"{path} has no column of numbers")
     columns = None
     if header is not None:
         columns = tuple(header[1:] if row_names and len(header) == frame.shape[1] + 1 else header)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write_nifti(path: Path, parts: Array, brain: Brain | None) -> None:
 def _load(nibabel: Any, path: Path) -> Any:
     try:
         image = nibabel.load(path)
-    except (nibabel.filebasedimages.ImageFileError, OSError, ValueError, EOFError) as error:
+    except Exception as error:  # nibabel's own have nothing in common
         raise ValueError(f"{path} is not a NIfTI image that can be read: {error}") from error
     if len(image.shape) not in (3, 4):
         raise ValueError(f"{path} has shape {image.shape}: give 3-D images, or 4-D ones with a sample a volume")
@@ -91,6 +92,6 @@ def _values(image: Any, path: Path, kind: np.dtype[Any]) -> Array:
     """Volumes one after the other."""
     try:
         values = np.asarray(image.dataobj, dtype=kind)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(f"{path} is not a NIfTI image that can be read: {error}") from error
     return values[None] if values.ndim == 3 else np.moveaxis(values, -1, 0)
