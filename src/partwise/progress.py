@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -27,10 +28,11 @@ BAR = 12
 
 @contextmanager
 def progress_line(label: str, console: Console | None = None) -> Iterator[Callback]:
-    """A callback that keeps a line on the terminal (standard error): the iteration, the relative error, the range of the
-    parts' sparsity, the loss, and the time left if all iterations are needed.
+    """A callback that keeps a line on the terminal (standard error).
 
-    Where standard error is neither a terminal nor a notebook, nothing is drawn.
+    It shows the iteration, the relative error, the range of the parts' sparsity, the loss, and the time left if all
+    iterations are needed; a narrow terminal shows less. Where standard error is neither a terminal nor a notebook,
+    nothing is drawn.
     """
     console = console or Console(stderr=True)
     drawn = console.is_terminal or console.is_jupyter
@@ -39,7 +41,7 @@ def progress_line(label: str, console: Console | None = None) -> Iterator[Callba
         def tell(iteration: Iteration) -> None:
             if not drawn:
                 return
-            about = {
+            about: dict[str, Any] = {
                 "error": iteration.relative_error,
                 "loss": iteration.loss,
                 "sparsity": sparsity_range(iteration.factors[1]),
