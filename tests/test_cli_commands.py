@@ -132,6 +132,16 @@ def test_brains_to_parts(here, rng):
     np.testing.assert_allclose(read("l.csv").X, pw.load("b.pw").activations_[[1, 3]], atol=1e-9)
 
 
+def test_sound_to_parts(here, rng):
+    import soundfile
+
+    soundfile.write("x.wav", rng.random(2000) / 2, 8000)
+    fit = ["fit", "x.wav", "--window", "64", "--hop", "32", "-r", "2", "-s", "0.3", "--parts-out", "p.tsv"]
+    assert main([*fit, "--png", "p.png", *QUICK]) == 0
+    assert read("p.tsv").sample_names[:2] == ("0.0 Hz", "125.0 Hz")
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_cells_beside_what_was_there(here, X):
     import anndata
 

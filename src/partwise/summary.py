@@ -7,7 +7,6 @@ features without a name are counted from 1, as people do.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ class Summary:
 
     components: Array
     sparsity: Array
+    n_samples: int | None = None
     activations: Any = None
     asked: Array | None = None
     asked_in_words: str | None = None
@@ -40,13 +40,17 @@ class Summary:
     stop_reason: str | None = None
     method: str | None = None
     shape: tuple[int, ...] | None = None
-    feature_names: Sequence[Any] | None = None
-    sample_names: Sequence[Any] | None = None
+    feature_names: Any = None
+    sample_names: Any = None
 
     def __post_init__(self) -> None:
+        if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
+            raise ValueError(
+                f"activations have shape {np.shape(self.activations)}: give samples × {self.n_components} parts"
+            )
         for names, kind, count in (
             (self.feature_names, "feature", self.n_features),
-            (self.sample_names, "sample", self.n_samples),
+            (self.sample_names, "sample", None if self.activations is None else len(self.activations)),
         ):
             if names is not None and count is not None and len(names) != count:
                 raise ValueError(f"{len(names)} {kind} names for {count} {kind}s: give one for each")
@@ -60,11 +64,6 @@ class Summary:
     def n_features(self) -> int:
         """How long a part is."""
         return int(self.components.shape[1])
-
-    @property
-    def n_samples(self) -> int | None:
-        """How many samples the parts were found in."""
-        return None if self.activations is None else len(self.activations)
 
     @property
     def explained_in_all(self) -> float | None:
@@ -81,7 +80,7 @@ class Summary:
             "asked sparsity": self.asked_in_words,
             "achieved sparsity": between(self.sparsity),
             "relative error": None if self.relative_error is None else f"{self.relative_error:.4g}",
-            "explained": None if self.explained_in_all is None else percent(self.explained_in_all),
+            "explained share": None if self.explained_in_all is None else percent(self.explained_in_all),
             "iterations": None if self.n_iter is None else str(self.n_iter),
             "stopped because": self.stop_reason,
         }
@@ -122,6 +121,7 @@ def summary(model: Any) -> Summary:
         return Summary(
             as_parts(model.components),
             model.sparsity,
+            n_samples=len(model.activations),
             activations=model.activations,
             relative_error=float(model.relative_error),
             losses=model.losses,
@@ -148,12 +148,14 @@ def _of_estimator(model: Any) -> Summary:
     return Summary(
         parts,
         np.asarray(hoyer_sparsity(parts, axis=1)),
+        n_samples=getattr(model, "data_shape_", (None,))[0],
         activations=getattr(model, "activations_", None),
         asked=asked,
         asked_in_words=words,
         explained=explained,
         relative_error=None if explained is None else float(np.sqrt(max(1 - float(np.sum(explained)), 0.0))),
         losses=getattr(model, "loss_curve_", None),
+        times=getattr(model, "time_curve_", None),
         n_iter=getattr(model, "n_iter_", None),
         stop_reason=getattr(model, "stop_reason_", None),
         method=type(model).__name__ + (f", recipe {recipe}" if recipe else ""),
@@ -218,7 +220,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
 
 
-def strongest(values: Array, names: Sequence[Any] | None, kind: str, top: int) -> list[tuple[str, float]]:
+def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str, float]]:
     """The ``top`` largest positive values with their names, largest first."""
     top = min(top, len(values))
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))

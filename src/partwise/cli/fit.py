@@ -122,13 +122,16 @@ def as_objects(names: Any) -> Any:
 
 
 def draw(path: Path, model: Any, table: Table) -> None:
-    """A picture of the parts: as images or slices where they are some, else by their strongest features."""
+    """A picture of the parts: images, slices or spectra where they are some, else their strongest features."""
     from ..io.table import Brain
     from ..plotting import gallery
 
     place = table.home if isinstance(table.home, Brain) else None
     shape, mask = (place.shape, place.mask) if place else (table.part_shape, None)
-    gallery(model, shape, mask=mask).savefig(path)
+    names = table.feature_names or ("",)
+    sound = all(name.endswith(" Hz") for name in names)
+    heard = {"kind": "lines", "x": [float(n[:-3]) for n in names], "x_label": "frequency (Hz)"} if sound else {}
+    gallery(model, shape, mask=mask, **heard).savefig(path)
 
 
 def report(options: argparse.Namespace, model: Any, table: Table, written: dict[str, str], stopped: bool) -> None:

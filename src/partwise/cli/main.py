@@ -9,22 +9,18 @@ import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import convert, demo, fit, info, transform
+from . import convert, demo, fit, info, show, transform
 from .common import UsageError
 
-COMMANDS = (
-    info,
-    fit,
-    transform,
-    convert,
-    demo,
-)  # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+# each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+COMMANDS = (info, fit, show, transform, convert, demo)
 
 EPILOG = """\
 a first half hour:
   partwise demo                                             see it work
   partwise info faces/                                      what is there, and how sparse is it by itself?
   partwise fit faces/ -r 25 -s 0.7 --png parts.png          find 25 parts of sparsity 0.7, and draw them
+  partwise show faces.pw --html report.html                 a page with every part, its samples and the fit
   partwise transform faces.pw more-faces/ --out more.csv    how much of each part is in new images
 
 `partwise COMMAND --help` has all options, with examples. Exit codes: 0 done, 1 the data or a file is not right,

@@ -24,7 +24,7 @@ def compare(
     figure: Figure | SubFigure | None = None,
     **look: Any,
 ) -> Any:
-    """Draw the parts of one model, and next to each its match among the parts of another, the best match first.
+    """Draw the parts of one model, and under each its match among the parts of another, the best match first.
 
     Parts are matched one to one by `partwise.metrics.match_parts`, so that the sum of their cosines is largest.
 
@@ -47,8 +47,8 @@ def compare(
     --------
     >>> import numpy as np
     >>> figure = compare(np.eye(3), 2 * np.eye(3)[::-1], (1, 3))
-    >>> [axis.get_title() for axis in figure.axes[:2]]
-    ['a: part 1', 'b: part 3, cosine 1']
+    >>> figure.axes[3].get_title().split(chr(10))
+    ['b: part 3', 'cosine 1']
     """
     if len(labels) != 2:
         raise ValueError(f"labels={labels!r}: give a pair of names, one for each model")
@@ -57,18 +57,19 @@ def compare(
     shape = shape or first.shape or second.shape
     looks = [look_of(known, shape, **look) for known in (first, second)]
     pairs = sorted(zip(*matching, strict=True), key=lambda pair: -pair[2])
-    across = 1 if (looks[0].across or 4) == 3 else min(4, len(pairs))
-    rows = -(-len(pairs) // across)
     width, height = looks[0].size
-    figure = figure or new_figure(max(2 * (width + 0.25) * across, 4.0), rows * (height + 0.3) + 0.4)
-    axes = figure.subplots(rows, 2 * across, squeeze=False).ravel()
-    for axis in axes[2 * len(pairs) :]:
+    across = min(looks[0].across or 8, len(pairs))
+    rows = -(-len(pairs) // across)
+    figure = figure or new_figure(max((width + 0.25) * across, 3.0), 2 * rows * (height + 0.35) + 0.4)
+    axes = figure.subplots(2 * rows, across, squeeze=False)
+    for axis in axes[-2:, (len(pairs) - 1) % across + 1 :].ravel():
         axis.set_axis_off()
     for k, (i, j, cosine) in enumerate(pairs):
-        bottom = k + across >= len(pairs)
-        draw_part(axes[2 * k], looks[0], first.components[i], f"{labels[0]}: part {i + 1}", k % across == 0, bottom)
-        said = f"{labels[1]}: part {j + 1}, cosine {cosine:.3g}"
-        draw_part(axes[2 * k + 1], looks[1], second.components[j], said, False, bottom)
+        row, column = divmod(k, across)
+        left, bottom = column == 0, k + across >= len(pairs)
+        said = f"{labels[1]}: part {j + 1}\ncosine {cosine:.3g}"
+        draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i + 1}", left, False)
+        draw_part(axes[2 * row + 1, column], looks[1], second.components[j], said, left, bottom)
     alone = abs(first.n_components - second.n_components)
     words = f"mean cosine {matching.cosines.mean():.3g}" + (f", {alone} parts without a match" if alone else "")
     figure.suptitle(title or words, fontsize=10, parse_math=False)

@@ -37,7 +37,6 @@ def convergence(
     labels : sequence of str, optional
         One for each model.
     against : {"iterations", "seconds"}
-        Seconds are known of results, not of estimators.
     title : str, optional
     figure : Figure or SubFigure, optional
         Where to draw; by default a new figure.
@@ -98,22 +97,35 @@ def curve(known: Summary, against: str) -> tuple[Array, Array]:
     losses = np.asarray(known.losses, dtype=float)
     if against == "seconds":
         if known.times is None:
-            raise ValueError("an estimator keeps no times: give against='iterations', or the result of a function")
+            raise ValueError("no times are known of this fit: give against='iterations'")
         return np.asarray(known.times), losses
     first = 0 if known.n_iter is None else known.n_iter + 1 - len(losses)  # a mini-batch fit has no loss at its start
     return np.arange(first, first + len(losses)), losses
 
 
 def tame_ticks(axis: Any) -> None:
-    """Plain numbers on a logarithmic axis of less than a decade or two, where powers of ten would be too few."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+    """More ticks on a logarithmic axis of less than a decade or two, where powers of ten would be too few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_ylim()
     if high < 50 * low:
         few = MaxNLocator(5) if high < 2 * low else LogLocator(base=10, subs=(1, 2, 3, 5, 7))
         axis.yaxis.set_major_locator(few)
-        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:.4g}"))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda x, _: in_powers(x)))
         axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def in_powers(x: float) -> str:
+    """A number with its power of ten as people write it.
+
+    >>> in_powers(30.0), in_powers(250000.0), in_powers(1e-7)
+    ('30', '2.5×10⁵', '10⁻⁷')
+    """
+    digits, _, power = f"{x:.4g}".partition("e")
+    if not power:
+        return digits
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"
 
 
 def sparsity_histogram(
@@ -147,8 +159,8 @@ def sparsity_histogram(
     known = summary(model)
     intervals = known.asked if asked is None else asked_intervals(asked, known.n_components)
     axis = figure.subplots()
-    achieved = known.sparsity[~np.isnan(known.sparsity)]
-    axis.hist(achieved, bins=50, range=(0, 1), color=INK, alpha=0.85, edgecolor="none", label="achieved")
+    achieved = known.sparsity[~np.isnan(known.sparsity)].round(9)  # rounding must not part what is equal
+    axis.hist(achieved, bins=101, range=(-0.005, 1.005), color=INK, alpha=0.85, edgecolor="none", label="achieved")
     if intervals is not None:
         draw_asked(axis, intervals)
         distance = float(np.nanmax(distances(known.sparsity, intervals), initial=0.0))
@@ -156,7 +168,7 @@ def sparsity_histogram(
         title = f"largest distance from what was asked: {said}" if title is None else title
         axis.legend(frameon=False, fontsize=8)
     axis.set_xlim(0, 1)
-    axis.set_xlabel("Hoyer sparsity  (0 is flat, 1 is a single feature)")
+    axis.set_xlabel("Hoyer sparsity  (0 flat, 1 a single feature)")
     axis.set_ylabel("parts")
     axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axis.spines[["top", "right"]].set_visible(False)

@@ -22,8 +22,9 @@ def as_png(pixels: Array) -> str:
     from matplotlib.image import imsave
 
     top, file = float(pixels.max()), io.BytesIO()
+    unsigned: dict[str, Any] = {"Software": None}
     colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
-    imsave(file, pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, format="png", metadata={"Software": None})
+    imsave(file, pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, format="png", metadata=unsigned)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 

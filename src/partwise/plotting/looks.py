@@ -82,6 +82,30 @@ class Images:
         """No ticks: a pixel has no name."""
         axis.set_axis_off()
 
+    def place(self, feature: int) -> str:
+        """What a feature without a name is called: where it is."""
+        row, column = self.index(feature)
+        return f"row {row + 1}, column {column + 1}"
+
+    def index(self, feature: int) -> tuple[int, ...]:
+        """Where a feature is in the array."""
+        flat = feature if self.mask is None else np.flatnonzero(self.mask)[feature]
+        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Names of features that lie in an image or a volume, made when they are asked for."""
+
+    look: Images
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, feature: int) -> str:
+        return self.look.place(feature)
+
 
 @dataclass(frozen=True)
 class Volumes(Images):
@@ -99,6 +123,10 @@ class Volumes(Images):
     def pixels(self, part: Array) -> Array:
         """The slice, with the front on top."""
         return np.rot90(self.filled(part)[:, :, self.peak(part)])
+
+    def place(self, feature: int) -> str:
+        """The indices of a voxel, from 0, as its field counts them."""
+        return f"voxel {self.index(feature)}"
 
     def draw(self, axis: Any, part: Array) -> str:
         """Draw the slice."""
@@ -190,7 +218,9 @@ def look_of(
     given = shape is not None
     mask = None if mask is None else as_mask(mask)
     shape = shape if given else mask.shape if mask is not None else summary.shape
-    shape = (summary.n_features,) if shape is None else tuple(as_count(n, "shape") for n in shape)
+    if shape is None or (not given and len(shape) not in KINDS):
+        shape = (summary.n_features,)
+    shape = tuple(as_count(n, "shape") for n in shape)
     if kind is None:
         if len(shape) not in KINDS:
             raise ValueError(f"shape={shape}: give (height, width), (x, y, z), or None for spectra")

@@ -16,13 +16,15 @@ import numpy as np
 
 from ..ask import as_count
 from ..plotting import activations as activations_map
-from ..plotting import convergence, sparsity_histogram
+from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.history import distances
 from ..plotting.inline import as_svg
-from ..plotting.looks import look_of
+from ..plotting.looks import Images, Places, look_of
 from ..summary import Summary, summary
 from ..version import __version__
 from .parts import gallery, table
+
+CHART = (3.8, 2.8)  # inches: text is read at the size of the page's own where three stand in a row, and on a phone
 
 
 def report(
@@ -71,12 +73,17 @@ def report(
     (True, 6)
     """
     known = summary(model)
+    activations = None if activations is None else np.asarray(activations)
     given = {"activations": activations, "feature_names": feature_names, "sample_names": sample_names}
     known = replace(known, **{name: value for name, value in given.items() if value is not None})
+    if known.n_samples is None and known.activations is not None:
+        known = replace(known, n_samples=len(known.activations))
     look = look_of(known, shape, kind=kind, mask=mask)
+    if known.feature_names is None and isinstance(look, Images):
+        known = replace(known, feature_names=Places(look, known.n_features))
     heading = html.escape(title if title is not None else f"{known.n_components} parts")
     parts = [
-        f"<header><h1>{heading}</h1></header>",
+        f"<header><h1>{heading}</h1>{opening(known)}</header>",
         facts(known),
         "<h2>Parts</h2>",
         f"<p>{words_on_pictures(type(look).__name__)}</p>",
@@ -118,12 +125,25 @@ def framed(heading: str, body: str) -> str:
 """
 
 
+TOLD = ("data", "method", "stopped because")  # facts that are sentences, not figures
+
+
+def opening(known: Summary) -> str:
+    """What was fitted, how, and why it stopped: the facts that take words."""
+    data, method, reason = (known.facts().get(name, "") for name in TOLD)
+    said = [f"<strong>{html.escape(data)}</strong>"]
+    said += [html.escape(method)] if method else []
+    said += [f"stopped because {html.escape(reason)}"] if reason else []
+    return f"<p>{' · '.join(said)}</p>"
+
+
 def facts(known: Summary) -> str:
-    """What was asked, what was achieved, why it stopped."""
+    """What was asked and what was achieved: the facts that are figures."""
     boxes = []
     for name, fact in known.facts().items():
-        long = ' class="words"' if len(fact) > 16 else ""
-        boxes.append(f"<div><dt>{html.escape(name)}</dt><dd{long}>{html.escape(fact)}</dd></div>")
+        if name not in TOLD:
+            long = ' class="words"' if len(fact) > 16 else ""
+            boxes.append(f"<div><dt>{html.escape(name)}</dt><dd{long}>{html.escape(fact)}</dd></div>")
     return f'<dl class="facts">{"".join(boxes)}</dl>'
 
 
@@ -141,11 +161,13 @@ def charts(known: Summary) -> str:
     """The course of the fit, the sparsity, the activations: what is known of them."""
     drawn = []
     if known.losses is not None:
-        drawn.append(("How the loss fell", convergence(known)))
+        drawn.append(("How the loss fell", convergence(known, figure=new_figure(*CHART))))
     if not np.isnan(known.sparsity).all():
-        drawn.append(("Sparsity of the parts" + words_on_sparsity(known), sparsity_histogram(known, title="")))
+        picture = sparsity_histogram(known, title="", figure=new_figure(*CHART))
+        drawn.append(("Sparsity" + words_on_sparsity(known), picture))
     if known.activations is not None:
-        drawn.append(("How much of each part is in each sample", activations_map(known, ordered=True)))
+        picture = activations_map(known, ordered=True, figure=new_figure(*CHART))
+        drawn.append(("Parts in samples", picture))
     if not drawn:
         return ""
     figures = (
@@ -160,4 +182,4 @@ def words_on_sparsity(known: Summary) -> str:
     if known.asked is None:
         return ""
     worst = float(np.nanmax(distances(known.sparsity, known.asked), initial=0.0))
-    return ": as asked, to rounding" if worst < 1e-9 else f": up to {worst:.2g} from what was asked"
+    return ": as asked, to rounding" if worst < 1e-9 else f": up to {worst:.2g} off what was asked"

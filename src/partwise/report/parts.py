@@ -134,7 +134,9 @@ def table(known: Summary, look: Look, top: int) -> str:
         cells = [f'<th scope="row" role="rowheader" data-key="{j + 1}">{picture}{j + 1}</th>']
         for column in shown:
             key = html.escape(str(column.keys[j]))
-            cells.append(f'<td role="cell" data-label="{column.heading}" data-key="{key}">{column.cells[j]}</td>')
+            cells.append(
+                f'<td role="cell" data-label="{column.heading}" data-key="{key}"><div>{column.cells[j]}</div></td>'
+            )
         rows.append(f'<tr role="row" id="part-{j + 1}">{"".join(cells)}</tr>')
     return (
         f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
