@@ -23,9 +23,10 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"checkpoint"},
     {"factorize"},
     {"recipes"},
-    {"progress"},
+    {"progress", "io"},
     {"plotting"},
     {"estimators", "report", "datasets"},
+    {"brain", "cells"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}

@@ -78,9 +78,13 @@ __all__ = [
     "tpc",
 ]
 
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import partwise`` is immediate."""
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module 'partwise' has no attribute {name!r}")
     value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
