@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .blocks import Block
-from .data import Data, Held
+from .data import Data, Held, released_on_error
 from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
 from .interrupts import interrupts
 from .metrics import relative_error
@@ -158,7 +158,8 @@ def factorize(
     reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs, data.kernels):
+    threads = fitting_threads(data.size * factors[1].shape[1], n_jobs, data.kernels)
+    with interrupts() as interrupted, threads, released_on_error(factors):
         watch.note(fit.first_loss((*before, *order)[0]))
         if not watch.reason:
             for mode in before:
