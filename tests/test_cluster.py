@@ -432,10 +432,15 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:the loss still falls")
-def test_a_seed_gives_the_same_bits_on_a_cluster(client, X):
-    fits = [pw.SparseNMF(4, max_iter=2, n_init=2, random_state=7).fit(chunked(X)) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
-    assert_same_model(fits[0], pw.SparseNMF(4, max_iter=2, n_init=2, random_state=7).fit(X))
+def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
+    options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
+    one, other = client.nthreads()
+    for homes in ([one] * 6, [one, other] * 3, [other, one, one, other, other, other]):
+        monkeypatch.setattr(cluster_data.HeldThere, "at_home", lambda _, places, h=homes: [h[p.index] for p in places])
+        parts.append(pw.SparseNMF(**options).fit(chunked(X)).components_)
+    np.testing.assert_array_equal(parts[0], parts[1])
+    np.testing.assert_array_equal(parts[0], parts[2])
+    np.testing.assert_allclose(parts[0], pw.SparseNMF(**options).fit(X).components_, atol=1e-8)
 
 
 @pytest.mark.heavy

@@ -365,7 +365,7 @@ def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
 def interrupt(times=1):
     for _ in range(times):
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)  # two at once are one
+        eventually(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)  # two at once are one
 
 
 @pytest.mark.heavy
@@ -413,6 +413,15 @@ def test_activations_that_workers_lose_come_back(client, accident, X):
 
     result = pw.ssnmf(chunked(X), 4, sparsity=0.5, callback=spoil, **SHORT)
     assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
+
+
+@pytest.mark.heavy
+def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client):
+    def fail():
+        raise TimeoutError("the server does not answer")
+
+    with pytest.raises(TimeoutError, match="the server does not answer"):
+        importlib.import_module("partwise.data.workers").awaited(client, client.submit(fail), {*client.nthreads()})
 
 
 # Workers that die

@@ -11,7 +11,6 @@ import pickle
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -30,25 +29,11 @@ from .chunks import Chunked, Held, Start, Step
 from .dense import DenseData
 from .matrix import Matrix, check_shape
 from .sparse import SparseData
-from .visits import (
-    Answer,
-    Log,
-    LostError,
-    Place,
-    added,
-    ask,
-    forget,
-    forget_there,
-    kept,
-    solved,
-    take,
-    unchanged,
-    visit,
-)
+from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
+from .workers import active_client, awaited, forget_everywhere, memory, staying_at
 
 BRANCHES = 8  # of the tree that adds up
 SHARE = 0.6  # of the workers' memory that chunks may take; more are computed anew in each pass
-PATIENCE = 1.0  # seconds to wait for an answer before a look whether those who are asked are still there
 TRIES = 5  # that a pass has, where workers are lost
 
 
@@ -92,9 +77,9 @@ class DaskData(Chunked):
             scheduler = "synchronous" if dask.config.get("scheduler", None) in ("sync", "synchronous") else "threads"
             with threadpool_limits(limits=1):
                 return dask.compute(*tasks, scheduler=scheduler)
-        futures = self.client.compute(list(tasks))
+        futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
         try:
-            return [awaited(self.client, future, {home for home in homes if home}) for future in futures]
+            return [awaited(self.client, f, bound) for f in futures] if bound else self.client.gather(futures)
         except BaseException:
             self.client.cancel(futures)
             raise
@@ -262,53 +247,7 @@ class HeldThere(Held):
         if client is None:
             return array.persist(scheduler="synchronous")
         array = client.persist(array, optimize_graph=False)
-        self.data.run([delayed(np.shape)(chunk) for chunk in array.to_delayed().ravel()], homes)
+        self.data.run([delayed(len)([delayed(np.shape)(chunk) for chunk in array.to_delayed().ravel()])], homes)
         # should a worker die later, the others are to say that its activations are lost, not to wait for it
         client.sync(client.scheduler.set_restrictions, worker={chunk.key: None for chunk in chunks})
         return array
-
-
-def active_client() -> Any:
-    """The active `distributed.Client`, or None."""
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
-
-
-def awaited(client: Any, future: Any, homes: set[str]) -> Any:
-    """The result of a future; raises LostError if one of the workers that its tasks are bound to is gone."""
-    from distributed import wait
-
-    patience = PATIENCE
-    while True:
-        try:
-            wait(future, timeout=PATIENCE)
-            return future.result(timeout=patience)
-        except TimeoutError:
-            if future.status == "error":  # the task's own
-                raise
-            if not homes <= set(client.nthreads()):
-                raise LostError("a worker is gone") from None
-            if future.done():  # a large result takes its time
-                patience *= 2
-
-
-def staying_at(home: str | None) -> Any:
-    """Tasks made inside go to that worker, and to no other."""
-    return dask.annotate(workers=[home]) if home else nullcontext()
-
-
-def memory(client: Any) -> float:
-    """The bytes of memory that the workers have; infinite if one has no limit."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    return float(sum(worker["memory_limit"] or np.inf for worker in workers))
-
-
-def forget_everywhere(client: Any, fit: str) -> None:
-    """Drop what a fit has left in the workers."""
-    forget(fit)
-    if client is not None and client.status == "running":
-        client.run(forget_there, fit, wait=False)
