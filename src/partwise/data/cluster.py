@@ -172,10 +172,11 @@ class HeldThere(Held):
             answer = self.visited(self.data.places, len(self.log), [payload])
             self.log.append(payload)
             for _ in range(TRIES):
-                if not answer.lost:
-                    return answer.total
-                answer = Answer(answer.total) + self.repeated([self.data.places[k] for k in answer.lost])
-            raise RuntimeError(f"workers are lost again and again, and chunks {answer.lost} with them")
+                if answer.lost:
+                    answer = Answer(answer.total) + self.repeated([self.data.places[k] for k in answer.lost])
+            if answer.lost:
+                raise RuntimeError(f"workers are lost again and again, and chunks {answer.lost} with them")
+            return answer.total
         except BaseException:  # some chunks have taken the step and some have not: nothing can follow
             self.release()
             raise
@@ -242,7 +243,7 @@ class HeldThere(Held):
         client, chunks, homes = self.data.client, [], self.at_home(self.data.places)
         for place, home in zip(self.data.places, homes, strict=True):
             with staying_at(home):
-                chunks.append(delayed(kept, pure=False)(place, self.fit))
+                chunks.append(delayed(kept, pure=False)(place, self.fit, len(self.log)))
         array = self.data.stacked(chunks, self.shape[1])
         if client is None:
             return array.persist(scheduler="synchronous")

@@ -127,10 +127,10 @@ def keep(key: tuple[str, int], what: Kept) -> None:
             KEPT[key] = what
 
 
-def kept(place: Place, fit: str) -> Array:
-    """The activations of a chunk, as they are kept in the worker that visited it."""
+def kept(place: Place, fit: str, taken: int) -> Array:
+    """The activations of a chunk after so many steps, as they are kept in the worker that visited it."""
     found = KEPT.get((fit, place.index))
-    if found is None:
+    if found is None or found.taken != taken:
         raise LostError(f"the activations of chunk {place.index} were lost with their worker: use transform")
     return np.ascontiguousarray(found.activations)
 
