@@ -1,4 +1,4 @@
-"""Pictures of parts. The only importer of matplotlib (extra ``partwise[plot]``); needs no display."""
+"""Parts as pictures, one beside the other."""
 
 from __future__ import annotations
 
