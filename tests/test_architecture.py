@@ -23,6 +23,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"recipes"},
     {"progress"},
     {"estimators", "plotting", "datasets"},
+    {"experiments"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import demo
+from . import demo, reproduce
 
-COMMANDS = (demo,)  # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+COMMANDS = (demo, reproduce)  # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
