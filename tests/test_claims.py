@@ -1,6 +1,7 @@
 """What the paper states without an experiment: true, or false as printed (docs/reproduction.md lists all)."""
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -103,3 +104,26 @@ def test_the_printed_numerator_of_diag_mult_has_no_product(rng):
     with pytest.raises(ValueError, match="matmul"):
         W.T @ X @ H
     assert (W.T @ X @ H.T).shape == (2, 2)
+
+
+def rounds(b, k):
+    """How often Projection-Hoyer, as published, goes from the hyperplane to the sphere: in 300 digits."""
+    free, v = [True] * len(b), [x + (k - sum(b)) / len(b) for x in b]
+    for count in range(1, len(b) + 1):
+        middle = k / sum(free)
+        square = sum((x - middle) ** 2 for x, f in zip(v, free, strict=True) if f)
+        v = [f * (middle + (x - middle) * ((1 - k * middle) / square).sqrt()) for x, f in zip(v, free, strict=True)]
+        if min(v) >= -Decimal("1e-100"):
+            return count
+        free = [f and x > 0 for x, f in zip(v, free, strict=True)]
+        v = [x * f for x, f in zip(v, free, strict=True)]
+        v = [f * (x + (k - sum(v)) / sum(free)) for x, f in zip(v, free, strict=True)]
+    raise AssertionError
+
+
+def test_rounds_of_projection_hoyer_grow_with_m_at_worst(rng):
+    with localcontext(prec=300):  # doubles do not hold such gaps for long
+        worst = [rounds([-(Decimal(100) ** i) for i in range(m)], Decimal("1.5")) for m in (8, 16, 32)]
+        ordinary = rounds([Decimal(float(x)) for x in rng.random(64)], Decimal("3"))
+    assert worst == [6, 14, 30]
+    assert ordinary <= 10
