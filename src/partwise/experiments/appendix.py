@@ -96,8 +96,14 @@ def draw(rows: Rows) -> Any:
             shares = np.array([[row["explained"] for row in pick(own, activation_sparsity=x)] for x in levels])
             lines.append(Line(method, levels, np.median(shares, 1), shares.min(1), shares.max(1)))
         panels.append(Panel(f"parts of sparsity {sparsity:g}", lines))
-    title = f"{rows[0]['data']}: explained variance, {len(distinct(rows, 'seed'))} seeds (median, least, largest)"
-    return curves(panels, title=title, x="sparsity of the activations", y="1 − ‖X − WDH‖² / ‖X‖²", log="")
+    return curves(
+        panels,
+        title=f"{rows[0]['data']}: explained variance, {len(distinct(rows, 'seed'))} seeds",
+        x="sparsity of the activations",
+        y="1 − ‖X − WDH‖² / ‖X‖²",
+        log="",
+        caption="median, least and largest of the seeds",
+    )
 
 
 def verdict(rows: Rows) -> str:

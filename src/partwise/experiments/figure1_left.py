@@ -36,7 +36,7 @@ def estimators(r: int, updates: int, seed: int) -> dict[str, Any]:
     from sklearn.decomposition import NMF, PCA, FastICA, MiniBatchDictionaryLearning
 
     dictionary = MiniBatchDictionaryLearning(
-        r, alpha=0.1, max_iter=max(updates // 10, 1), batch_size=20, random_state=seed
+        r, alpha=0.1, max_iter=max(updates // 40, 1), batch_size=20, random_state=seed
     )
     return {
         "PCA": PCA(r, svd_solver="randomized", random_state=seed),

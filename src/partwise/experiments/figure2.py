@@ -74,8 +74,8 @@ def draw(rows: Rows) -> Any:
             x, y, low, high = ([row[column] for row in own] for column in columns)
             lines.append(Line(method, x, y, low, high))
         panels.append(Panel(f"sparsity {sparsity:g}", lines))
-    title = f"Nearest sparse vector: mean of {rows[0]['problems']} random problems (band: 10th to 90th percentile)"
-    return curves(panels, title=title, x="entries of the vector", y="time (s)")
+    title = f"Nearest sparse vector: mean time of {rows[0]['problems']} random problems"
+    return curves(panels, title=title, x="entries of the vector", y="time (s)", caption="band: 10th to 90th percentile")
 
 
 def verdict(rows: Rows) -> str:

@@ -26,12 +26,17 @@ NEAR = 1.01  # "the same error" is one that is not more than 1 % larger
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe with its options; where ``width`` is not 0, it is asked for an interval of sparsity, ± width."""
+    """A recipe with its options.
+
+    Where ``width`` is not 0, it is asked for an interval of sparsity, ± width. It gets ``patience`` times the seconds
+    that others get.
+    """
 
     label: str
     recipe: Callable[..., Result]
     options: dict[str, Any] = field(default_factory=dict)
     width: float = 0.0
+    patience: float = 1.0
 
     def fit(self, X: Array, r: int, sparsity: float, start: Any, **limits: Any) -> Result:
         """Fit X from ``start`` on one thread, until a limit."""
@@ -48,13 +53,13 @@ class Method:
 
 DEFAULT = Method("SSNMF, default", ssnmf)
 PRINTED = Method("SSNMF, as printed", ssnmf, {"faithful": True})
-NMFSC = Method("NMFSC", nmfsc)
-TPC = Method("TPC", tpc, width=0.01)
+NMFSC = Method("NMFSC", nmfsc, patience=2.0)
+TPC = Method("TPC", tpc, width=0.01, patience=2.0)
 
 
 @dataclass(frozen=True)
 class Race:
-    """The size of a race: each method gets ``seconds`` for each fit, and at most ``updates`` iterations."""
+    """The size of a race: each fit gets ``seconds``, times the method's patience, and at most so many ``updates``."""
 
     data: Callable[[], Source]
     rank: int
@@ -68,7 +73,6 @@ def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
     """Every method at every sparsity from every start."""
     source = size.data()
     cases = list(product(size.sparsities, range(size.seeds), methods))
-    limits = {"max_time": size.seconds, "max_iter": size.updates}
     tell(0, f"{source.name}: compiling")
     for method in methods:
         start = shared_start(source.X, size.rank, size.sparsities[0], 0)
@@ -77,9 +81,11 @@ def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
     for done, (sparsity, seed, method) in enumerate(cases):
         tell(done / len(cases), f"{source.name}, sparsity {sparsity:g}, seed {seed}: {method.label}")
         start = shared_start(source.X, size.rank, sparsity, seed)
-        result = method.fit(source.X, size.rank, sparsity, start, random_state=seed, **limits)
-        case = {"data": source.name, "method": method.label, "sparsity": sparsity, "seed": seed}
-        rows += trace(result, {**case, "budget": size.seconds})
+        budget = method.patience * size.seconds
+        limits = {"max_time": budget, "max_iter": size.updates, "random_state": seed}
+        result = method.fit(source.X, size.rank, sparsity, start, **limits)
+        case = {"data": source.name, "method": method.label, "sparsity": sparsity, "seed": seed, "budget": budget}
+        rows += trace(result, case)
     return rows
 
 
@@ -157,8 +163,8 @@ def panels(rows: Rows, marks: Iterable[int] = ()) -> list[Panel]:
 def line(rows: Rows, label: str, marks: Iterable[int] = ()) -> Line:
     """Median, least and largest error of the seeds, from the first update on; marks after so many updates."""
     fits = [pick(rows, seed=seed)[1:] for seed in distinct(rows, "seed")]  # without the start
-    first, last = max(fit[0]["seconds"] for fit in fits), min(fit[-1]["seconds"] for fit in fits)
-    seconds = np.geomspace(first, max(first, last), 60)
+    first, last = (float(np.median([fit[end]["seconds"] for fit in fits])) for end in (0, -1))
+    seconds = np.geomspace(first, last, 60)
     errors = np.array(
         [np.interp(seconds, [row["seconds"] for row in fit], [row["error"] for row in fit]) for fit in fits]
     )
@@ -166,7 +172,7 @@ def line(rows: Rows, label: str, marks: Iterable[int] = ()) -> Line:
     for updates in marks:
         there = [row for fit in fits for row in fit if row["updates"] == updates]
         if len(there) == len(fits):
-            points[f"after {updates} updates"] = tuple(
+            points[f"after {updates} update{'s' * (updates > 1)}"] = tuple(
                 float(np.median([r[k] for r in there])) for k in ("seconds", "error")
             )
     return Line(label, seconds, np.median(errors, axis=0), errors.min(axis=0), errors.max(axis=0), points)

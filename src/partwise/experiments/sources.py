@@ -73,4 +73,4 @@ def few_nines() -> Source:
 
 def small_volume() -> Source:
     """A generated volume of a few hundred voxels."""
-    return Source("generated volume 12 × 9·10·6 as a stand-in", *_data.brain_volume((9, 10, 6), 12))
+    return Source("generated volume 12 × 540 as a stand-in", *_data.brain_volume((9, 10, 6), 12))

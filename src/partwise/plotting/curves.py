@@ -72,7 +72,7 @@ def curves(
     """
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure(max(3.4 * columns, 6.4), 2.7 * rows + 1.1)
+    figure = new_figure(max(3.4 * columns, 7.2), 2.7 * rows + 1.1)
     axes = figure.subplots(rows, columns, squeeze=False)
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
     names = list(dict.fromkeys(name for panel in panels for line in panel.lines for name in line.points))
@@ -82,11 +82,10 @@ def curves(
             continue
         for line in panels[place].lines:
             draw_line(axis, line, COLOURS[labels.index(line.label) % len(COLOURS)], names)
-        axis.set_title(panels[place].title, fontsize=10)
-        axis.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+        axis.set_title(panels[place].title, fontsize=9)
+        scale(axis, log)
         axis.grid(alpha=0.3, linewidth=0.6)
         axis.tick_params(labelsize=8)
-        axis.tick_params(which="minor", labelsize=7)
         if place + columns >= len(panels):
             axis.set_xlabel(x, fontsize=9)
         if place % columns == 0:
@@ -94,6 +93,19 @@ def curves(
     figure.suptitle(title, fontsize=12)
     legend(figure, axes[0, 0], labels, names, caption)
     return figure
+
+
+def scale(axis: Any, log: str) -> None:
+    """Logarithmic axes where asked, with plain numbers at 1 and 3 of each decade, or at 1 where there are many."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    for name in log:
+        axis.set(**{f"{name}scale": "log"})
+        low, high = axis.get_xlim() if name == "x" else axis.get_ylim()
+        own = axis.xaxis if name == "x" else axis.yaxis
+        own.set_major_locator(LogLocator(subs=(1, 3) if high < 300 * low else (1,)))
+        own.set_major_formatter("{x:g}")
+        own.set_minor_formatter(NullFormatter())
 
 
 def draw_line(axis: Any, line: Line, colour: str, names: Sequence[str]) -> None:
@@ -114,10 +126,12 @@ def legend(figure: Any, axis: Any, labels: Sequence[str], names: Sequence[str], 
         axis.plot([], [], color="0.4", marker=MARKERS[i % len(MARKERS)], linestyle="none", label=name)[0]
         for i, name in enumerate(names)
     ]
+    widest = max(len(handle.get_label()) for handle in handles)
+    columns = max(int(figure.get_figwidth() / (0.08 * widest + 0.5)), 1)  # inches, at this size of letters
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=min(len(handles), 4),
+        ncols=min(len(handles), columns),
         fontsize=9,
         title=caption,
         title_fontsize=8,
