@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..datasets import find
 from ..statistics import Array
 
 
-def nine_by_nine(samples: int = 200, random_state: int = 0) -> tuple[Array, tuple[int, int]]:
+@dataclass(frozen=True)
+class Known:
+    """Generated data: X, and the shape of a sample."""
+
+    X: Array
+    shape: tuple[int, ...]
+
+
+def nine_by_nine(samples: int = 200, random_state: int = 0) -> Known:
     """Images of 9 × 9 pixels, each the sum of five blurred bars and blobs in random strengths, and a little noise.
 
     Heiler & Schnörr's set of that shape is not public any more. A part is a Gaussian blob about a random centre, twice
@@ -24,7 +34,7 @@ def nine_by_nine(samples: int = 200, random_state: int = 0) -> tuple[Array, tupl
         parts.append(np.exp(-0.5 * distance).ravel())
     strengths = rng.exponential(size=(samples, 5)) * (rng.random((samples, 5)) > 1 / 3)
     X = strengths @ np.array(parts)
-    return X + 0.02 * X.max() * rng.random(X.shape), (9, 9)
+    return Known(X + 0.02 * X.max() * rng.random(X.shape), (9, 9))
 
 
 def load_smri() -> tuple[Array, Array]:
@@ -35,10 +45,8 @@ def load_smri() -> tuple[Array, Array]:
     return X, mask
 
 
-def brain_volume(
-    shape: tuple[int, int, int] = (105, 127, 46), subjects: int = 269, random_state: int = 0
-) -> tuple[Array, tuple[int, int, int]]:
-    """Smooth generated volumes, float32: 60 Gaussian blobs in strengths that differ by subject, and noise."""
+def brain_volume(samples: int = 269, shape: tuple[int, int, int] = (105, 127, 46), random_state: int = 0) -> Known:
+    """Smooth generated volumes, float32: 60 Gaussian blobs in strengths that differ by sample, and noise."""
     rng = np.random.default_rng(random_state)
     parts = np.empty((60, *shape), dtype=np.float32)
     for part in parts:
@@ -46,9 +54,9 @@ def brain_volume(
             np.exp(-0.5 * ((np.arange(n) - rng.uniform(0, n)) / (n * rng.uniform(0.04, 0.12))) ** 2) for n in shape
         ]
         part[:] = along[0][:, None, None] * along[1][:, None] * along[2]
-    strengths = rng.gamma(4.0, 0.25, size=(subjects, len(parts))).astype(np.float32)
-    X = np.empty((subjects, int(np.prod(shape))), dtype=np.float32)
-    for row, strength in zip(X, strengths, strict=True):  # one subject at a time: there is no room for two copies
+    strengths = rng.gamma(4.0, 0.25, size=(samples, len(parts))).astype(np.float32)
+    X = np.empty((samples, int(np.prod(shape))), dtype=np.float32)
+    for row, strength in zip(X, strengths, strict=True):  # one sample at a time: there is no room for two copies
         np.matmul(strength, parts.reshape(len(parts), -1), out=row)
         row += rng.random(row.shape, dtype=np.float32) * np.float32(0.05)
-    return X, shape
+    return Known(X, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..ask import as_columns
 from ..data import as_data
+from ..factorize import Result
 from ..plotting import Line, Panel, curves
 from ..recipes import bisparse, nmfsc, ssnmf
 from ..start import scale_to, starting_factors
@@ -24,6 +25,7 @@ ONE = Method("parts alone sparse (SSNMF)", ssnmf)
 HOYER = Method("both sparse, Hoyer's formulation (NMFSC)", nmfsc)
 DIAGONAL = Method("both sparse, D diagonal", bisparse, {"middle": "diagonal"})
 FULL = Method("both sparse, D full", bisparse, {"middle": "full"})
+METHODS = (ONE, DIAGONAL, FULL, HOYER)
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,14 @@ class Size:
 def run(size: Size, tell: Tell) -> Rows:
     """All from the same starts; a row for each fit."""
     source = size.data()
-    cases = list(product(size.sparsities, size.activation_sparsities, range(size.seeds), (ONE, DIAGONAL, FULL, HOYER)))
+    tell(0, f"{source.name}: compiling")
+    for method in METHODS:
+        fit(method, source, replace(size, updates=1), size.sparsities[0], size.activation_sparsities[0], 0)
+    cases = list(product(size.sparsities, size.activation_sparsities, range(size.seeds), METHODS))
     rows: Rows = []
     for done, (parts, activations, seed, method) in enumerate(cases):
-        what = f"{source.name}, sparsity {parts:g} and {activations:g}, seed {seed}: {method.label}"
-        tell(done / len(cases), what)
-        asked = {} if method is ONE else {"activation_sparsity": activations}
-        start = shared_start(source.X, size.rank, parts, activations, seed)
-        limits = {"max_time": size.seconds, "max_iter": size.updates, "random_state": seed}
-        result = method.fit(source.X, size.rank, parts, start, **asked, **limits)
+        tell(done / len(cases), f"sparsity {parts:g} and {activations:g}, seed {seed}: {method.label}")
+        result = fit(method, source, size, parts, activations, seed)
         rows.append(
             {
                 "data": source.name,
@@ -65,6 +66,14 @@ def run(size: Size, tell: Tell) -> Rows:
             }
         )
     return rows
+
+
+def fit(method: Method, source: Source, size: Size, parts: float, activations: float, seed: int) -> Result:
+    """One fit, from the start of that seed."""
+    asked = {} if method is ONE else {"activation_sparsity": activations}
+    start = shared_start(source.X, size.rank, parts, activations, seed)
+    limits = {"max_time": size.seconds, "max_iter": size.updates, "random_state": seed}
+    return method.fit(source.X, size.rank, parts, start, **asked, **limits)
 
 
 def shared_start(X: Array, r: int, sparsity: float, activation_sparsity: float, seed: int) -> tuple[Array, Array]:
@@ -108,7 +117,7 @@ def draw(rows: Rows) -> Any:
 
 def verdict(rows: Rows) -> str:
     """A diagonal D explains what Hoyer's formulation does; a full one more; both less than one side does."""
-    one, diagonal, full, hoyer = (np.array(explained(rows, m.label)) for m in (ONE, DIAGONAL, FULL, HOYER))
+    one, diagonal, full, hoyer = (np.array(explained(rows, m.label)) for m in METHODS)
     return judged(
         [bool(np.all(np.abs(diagonal - hoyer) < 0.02)), bool(np.all(full > hoyer)), bool(np.all(hoyer < one))],
         f"explained variance (range over sparsities of the median over seeds): parts alone sparse {between(one)}; both "

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from ..plotting import mosaics
 from ..statistics import Array
 from .experiment import Experiment, Tell, judged
-from .race import DEFAULT, NMFSC, PRINTED, Race, shared_start
+from .race import DEFAULT, NMFSC, PRINTED, Race, compile_all, shared_start
 from .rows import Rows, between, distinct, pick
 from .sources import few_digits, orl
 
@@ -22,6 +22,7 @@ def run(size: Race, tell: Tell) -> Rows:
     """Fit with all three from the same starts; a row for each part."""
     source = size.data()
     cases = list(product(size.sparsities, METHODS))
+    compile_all(METHODS, source.X, size.rank, size.sparsities[0])
     rows: Rows = []
     for done, (sparsity, method) in enumerate(cases):
         for seed in range(size.seeds):

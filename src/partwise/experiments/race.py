@@ -74,9 +74,7 @@ def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
     source = size.data()
     cases = list(product(size.sparsities, range(size.seeds), methods))
     tell(0, f"{source.name}: compiling")
-    for method in methods:
-        start = shared_start(source.X, size.rank, size.sparsities[0], 0)
-        method.fit(source.X, size.rank, size.sparsities[0], start, max_iter=1)
+    compile_all(methods, source.X, size.rank, size.sparsities[0])
     rows: Rows = []
     for done, (sparsity, seed, method) in enumerate(cases):
         tell(done / len(cases), f"{source.name}, sparsity {sparsity:g}, seed {seed}: {method.label}")
@@ -87,6 +85,12 @@ def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
         case = {"data": source.name, "method": method.label, "sparsity": sparsity, "seed": seed, "budget": budget}
         rows += trace(result, case)
     return rows
+
+
+def compile_all(methods: Iterable[Method], X: Array, r: int, sparsity: float) -> None:
+    """One update of each, so that no later one is charged for compilation."""
+    for method in methods:
+        method.fit(X, r, sparsity, shared_start(X, r, sparsity, 0), max_iter=1)
 
 
 def shared_start(X: Array, r: int, sparsity: float, seed: int) -> tuple[Array, Array]:

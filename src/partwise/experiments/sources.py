@@ -51,12 +51,14 @@ def smri() -> Source:
 
 def volume() -> Source:
     """A generated volume of the paper's size: 269 subjects of 105 × 127 × 46 voxels."""
-    return Source("generated volume 269 × 105·127·46", *_data.brain_volume())
+    data = _data.brain_volume()
+    return Source("generated volume 269 × 105·127·46", data.X, data.shape)
 
 
 def nine_by_nine() -> Source:
     """Generated images of 9 × 9 pixels, as many as the paper's synthetic set has."""
-    return Source("generated 9 × 9", *_data.nine_by_nine())
+    data = _data.nine_by_nine()
+    return Source("generated 9 × 9", data.X, data.shape)
 
 
 def few_digits() -> Source:
@@ -67,10 +69,11 @@ def few_digits() -> Source:
 
 def few_nines() -> Source:
     """Fewer images of 9 × 9 pixels."""
-    X, shape = _data.nine_by_nine(40)
-    return Source("40 generated 9 × 9 as a stand-in", X, shape)
+    data = _data.nine_by_nine(40)
+    return Source("40 generated 9 × 9 as a stand-in", data.X, data.shape)
 
 
 def small_volume() -> Source:
     """A generated volume of a few hundred voxels."""
-    return Source("generated volume 12 × 540 as a stand-in", *_data.brain_volume((9, 10, 6), 12))
+    data = _data.brain_volume(12, (9, 10, 6))
+    return Source("generated volume 12 × 540 as a stand-in", data.X, data.shape)
