@@ -200,7 +200,7 @@ def parted(like, overlap):
     sets = {0: np.eye(6)[:3], 1: np.eye(6)[2:5]} if like else {0: np.eye(6)[:3], 1: np.eye(6)[:3]}
     return [
         {"method": method.label, "sparsity": 0.5, "seed": seed, "overlap": 0.1 if method is NMFSC else overlap}
-        | {"image": image.reshape(2, 3)}
+        | {"relative_error": 0.1, "image": image.reshape(2, 3)}
         for method in (NMFSC, PRINTED, DEFAULT)
         for seed, parts in sets.items()
         for image in (parts if like or method is NMFSC else np.eye(6)[3:])

@@ -22,9 +22,9 @@ from .rows import Rows, between, distinct, pick
 from .sources import Source, cbcl, few_digits
 
 ONE = Method("parts alone sparse (SSNMF)", ssnmf)
-HOYER = Method("both sparse, Hoyer's formulation (NMFSC)", nmfsc)
-DIAGONAL = Method("both sparse, D diagonal", bisparse, {"middle": "diagonal"})
-FULL = Method("both sparse, D full", bisparse, {"middle": "full"})
+HOYER = Method("Hoyer's formulation (NMFSC)", nmfsc)
+DIAGONAL = Method("D diagonal", bisparse, {"middle": "diagonal"})
+FULL = Method("D full", bisparse, {"middle": "full"})
 METHODS = (ONE, DIAGONAL, FULL, HOYER)
 
 
@@ -107,7 +107,7 @@ def draw(rows: Rows) -> Any:
         panels.append(Panel(f"parts of sparsity {sparsity:g}", lines))
     return curves(
         panels,
-        title=f"{rows[0]['data']}: explained variance, {len(distinct(rows, 'seed'))} seeds",
+        title=f"{rows[0]['data']}: explained variance where both sides are sparse, {len(distinct(rows, 'seed'))} seeds",
         x="sparsity of the activations",
         y="1 − ‖X − WDH‖² / ‖X‖²",
         log="",

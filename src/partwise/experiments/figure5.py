@@ -68,7 +68,7 @@ EXPERIMENT = Experiment(
     claim="at higher sparsity SSNMF reaches a lower error than NMFSC on structural MRI, noticeably faster",
     full=(
         Race(smri, 40, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 5, seconds=3.0),
-        Race(volume, 40, (0.2, 0.5, 0.8), 5, seconds=8.0),
+        Race(volume, 40, (0.2, 0.5, 0.8), 5, seconds=7.0),
     ),
     quick=(Race(small_volume, 4, (0.3, 0.6), 2, seconds=0.5, updates=8),),
     run=run,

@@ -77,8 +77,8 @@ EXPERIMENT = Experiment(
     title="CBCL: SSNMF and SSNMF+Proj",
     claim="in SSNMF, Projection-Hoyer in place of Sparse-opt makes hardly a difference in time on low-dimensional "
     "data: the speedup is due to the sequential updates",
-    full=Race(cbcl, 49, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 5, seconds=10.0, updates=100),
-    quick=Race(few_digits, 5, (0.3, 0.6), 2, seconds=2.0, updates=20),
+    full=Race(cbcl, 49, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 5, seconds=60.0, updates=100),
+    quick=Race(few_digits, 5, (0.3, 0.6), 2, seconds=60.0, updates=20),
     run=run,
     draw=draw,
     verdict=verdict,

@@ -72,10 +72,12 @@ def curves(
     """
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure(max(3.4 * columns, 7.2), 2.7 * rows + 1.1)
-    axes = figure.subplots(rows, columns, squeeze=False)
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
     names = list(dict.fromkeys(name for panel in panels for line in panel.lines for name in line.points))
+    width = max(3.4 * columns, 7.2)
+    across = max(int(width / (0.08 * max(map(len, [*labels, *names])) + 0.5)), 1)  # so many entries fit beside others
+    figure = new_figure(width, 2.7 * rows + 0.7 + 0.22 * math.ceil(len([*labels, *names]) / across))
+    axes = figure.subplots(rows, columns, squeeze=False)
     for place, axis in enumerate(axes.ravel()):
         if place >= len(panels):
             axis.set_axis_off()
@@ -91,7 +93,7 @@ def curves(
         if place % columns == 0:
             axis.set_ylabel(y, fontsize=9)
     figure.suptitle(title, fontsize=12)
-    legend(figure, axes[0, 0], labels, names, caption)
+    legend(figure, axes[0, 0], labels, names, across, caption)
     return figure
 
 
@@ -119,19 +121,17 @@ def draw_line(axis: Any, line: Line, colour: str, names: Sequence[str]) -> None:
         axis.plot(*point, marker=marker, color=colour, markersize=5, markeredgecolor="white", markeredgewidth=0.6)
 
 
-def legend(figure: Any, axis: Any, labels: Sequence[str], names: Sequence[str], caption: str) -> None:
+def legend(figure: Any, axis: Any, labels: Sequence[str], names: Sequence[str], across: int, caption: str) -> None:
     """One legend for all panels, below them: colours are lines, grey marks are points."""
     handles = [axis.plot([], [], color=COLOURS[i % len(COLOURS)], label=name)[0] for i, name in enumerate(labels)]
     handles += [
         axis.plot([], [], color="0.4", marker=MARKERS[i % len(MARKERS)], linestyle="none", label=name)[0]
         for i, name in enumerate(names)
     ]
-    widest = max(len(handle.get_label()) for handle in handles)
-    columns = max(int(figure.get_figwidth() / (0.08 * widest + 0.5)), 1)  # inches, at this size of letters
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=min(len(handles), columns),
+        ncols=min(len(handles), across),
         fontsize=9,
         title=caption,
         title_fontsize=8,
