@@ -132,7 +132,7 @@ EXPERIMENT = Experiment(
     title="Both sides sparse: explained variance",
     claim="sparsity on both sides can lose variance; with a diagonal D it is Hoyer's formulation, and D captures the "
     "variance",
-    full=Size(cbcl, 25, (0.5, 0.7), (0.2, 0.4, 0.6), 5, seconds=2.0),
+    full=Size(cbcl, 25, (0.5, 0.7), (0.2, 0.4, 0.6), 5, seconds=1.5),
     quick=Size(few_digits, 5, (0.5,), (0.2, 0.5), 2, seconds=0.5, updates=10),
     run=run,
     draw=draw,

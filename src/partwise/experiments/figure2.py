@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ..plotting import Line, Panel, curves
-from ..projections import Method, sparse_opt
+from ..projections import sparse_opt
 from ..projections.sets import l1_norm
+from ..statistics import Array
 from .experiment import Experiment, Tell, judged
 from .rows import Rows, between, distinct, pick
 
-PRINTED, FAST, HOYER = "Sparse-opt, as printed (sorting)", "Sparse-opt, ours (linear time)", "Projection-Hoyer"
-WAYS: dict[str, Method] = {FAST: "fast", PRINTED: "sorted", HOYER: "hoyer"}
+FAST, HOYER = "Sparse-opt, ours (linear time)", "Projection-Hoyer"
+PRINTED = ("Sparse-opt, as printed (compiled)", "Sparse-opt, as printed (NumPy)")  # sorting is the matter of both
+
+
+def in_numpy(b: Array, k: float) -> Array:
+    """Algorithm 2 as printed, its loop as cumulative sums; for ordinary input, without ties or extremes."""
+    a = np.sort(b)[::-1]
+    first = math.floor(k * k)
+    p = np.arange(first + 1, a.size + 1)
+    s1, s2 = np.cumsum(a)[first:], np.cumsum(a * a)[first:]
+    lam = -np.sqrt((p * s2 - s1 * s1) / (p - k * k))
+    mu = -s1 / p - k / p * lam
+    past = a[first:] < -mu
+    last = int(past.argmax()) - 1 if past.any() else len(p) - 1
+    return np.asarray(np.maximum(-(b + mu[last]) / lam[last], 0))
+
+
+WAYS: dict[str, Callable[[Array, float], Array]] = {
+    FAST: sparse_opt,
+    PRINTED[0]: partial(sparse_opt, method="sorted"),
+    PRINTED[1]: in_numpy,
+    HOYER: partial(sparse_opt, method="hoyer"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +56,7 @@ def run(size: Size, tell: Tell) -> Rows:
     """Time each way on the same vectors, uniform in [0, 1]."""
     rng = np.random.default_rng(0)
     for way in WAYS.values():
-        sparse_opt(rng.random(200), 5.0, method=way)  # compiles
+        way(rng.random(200), 5.0)  # compiles
     rows: Rows = []
     for i in range(size.doublings):
         m = 100 * 2**i
@@ -56,10 +81,10 @@ def run(size: Size, tell: Tell) -> Rows:
     return rows
 
 
-def timed(vector: Any, k: float, way: Method) -> float:
-    """Seconds of one call, checks of its input included."""
+def timed(vector: Array, k: float, way: Callable[[Array, float], Array]) -> float:
+    """Seconds of one call; ours check their input first."""
     began = perf_counter()
-    sparse_opt(vector, k, method=way)
+    way(vector, k)
     return perf_counter() - began
 
 
@@ -82,16 +107,21 @@ def verdict(rows: Rows) -> str:
     """Faster on average: over all sizes and sparsities, the printed one and ours."""
     mean = {(r["method"], r["sparsity"], r["size"]): r["mean_seconds"] for r in rows}
     cases = [key[1:] for key in mean if key[0] == HOYER]
-    ratios = {way: np.array([mean[HOYER, *case] / mean[way, *case] for case in cases]) for way in (PRINTED, FAST)}
-    average = {way: float(np.exp(np.mean(np.log(ratio)))) for way, ratio in ratios.items()}
     largest = max(distinct(rows, "size"))
-    at_most = {way: between([mean[HOYER, *c] / mean[way, *c] for c in cases if c[1] == largest]) for way in ratios}
+
+    def ahead(*ways: str) -> tuple[float, str]:
+        """How much faster the better of these is than Projection-Hoyer: on average, and at the largest size."""
+        ratios = {case: mean[HOYER, *case] / min(mean[way, *case] for way in ways) for case in cases}
+        average = float(np.exp(np.mean(np.log(list(ratios.values())))))
+        return average, between(ratio for case, ratio in ratios.items() if case[1] == largest)
+
+    printed, ours = ahead(*PRINTED), ahead(FAST)
     growth = ", ".join(f"{way} m^{exponent(rows, way):.2f}" for way in WAYS)
     return judged(
-        [average[PRINTED] > 1, average[FAST] > 1],
-        f"time of Projection-Hoyer ÷ time of Sparse-opt, geometric mean over sizes and sparsities: as printed "
-        f"{average[PRINTED]:.2f} ({at_most[PRINTED]} at m = {largest}), ours {average[FAST]:.2f} ({at_most[FAST]}); "
-        f"growth on these random problems: {growth}",
+        [printed[0] > 1, ours[0] > 1],
+        f"time of Projection-Hoyer ÷ time of Sparse-opt, geometric mean over sizes and sparsities: as printed (the "
+        f"faster of two implementations) {printed[0]:.2f} ({printed[1]} at m = {largest}), ours {ours[0]:.2f} "
+        f"({ours[1]}); growth on these random problems: {growth}",
     )
 
 

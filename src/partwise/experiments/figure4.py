@@ -55,7 +55,7 @@ EXPERIMENT = Experiment(
     title="ORL: error against time",
     claim="SSNMF is an order of magnitude faster than NMFSC, especially at high sparsity, and lower after as many "
     "updates; other solvers for H speed it up further",
-    full=Race(orl, 25, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 5, seconds=3.0),
+    full=Race(orl, 25, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 5, seconds=2.5),
     quick=Race(few_digits, 5, (0.3, 0.6), 2, seconds=0.5, updates=12),
     run=run,
     draw=draw,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..plotting import Panel, curves
@@ -10,7 +11,7 @@ from .race import DEFAULT, NMFSC, PRINTED, Race, final_errors, panels, race, soo
 from .rows import Rows, between, distinct, pick
 from .sources import small_volume, smri, volume
 
-METHODS = (DEFAULT, PRINTED, NMFSC)
+METHODS = (DEFAULT, PRINTED, replace(NMFSC, patience=3.0))
 HIGHER = 0.5  # what the paper's "higher sparsity" is taken to mean
 
 
@@ -67,8 +68,8 @@ EXPERIMENT = Experiment(
     title="Structural MRI: error against time",
     claim="at higher sparsity SSNMF reaches a lower error than NMFSC on structural MRI, noticeably faster",
     full=(
-        Race(smri, 40, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 5, seconds=3.0),
-        Race(volume, 40, (0.2, 0.5, 0.8), 5, seconds=7.0),
+        Race(smri, 40, (0.1, 0.4, 0.6, 0.8), 5, seconds=4.0),
+        Race(volume, 40, (0.3, 0.8), 5, seconds=10.0),
     ),
     quick=(Race(small_volume, 4, (0.3, 0.6), 2, seconds=0.5, updates=8),),
     run=run,

@@ -121,7 +121,7 @@ EXPERIMENT = Experiment(
     name="figure7",
     title="Faces: parts by NMFSC and SSNMF",
     claim="SSNMF gives a parts-based representation similar to that of NMFSC",
-    full=Race(orl, 25, (0.5, 0.6, 0.75), 5, seconds=2.5),
+    full=Race(orl, 25, (0.5, 0.6, 0.75), 5, seconds=2.0),
     quick=Race(few_digits, 6, (0.5, 0.75), 2, seconds=0.5, updates=20),
     run=run,
     draw=draw,

@@ -98,14 +98,14 @@ def curves(
 
 
 def scale(axis: Any, log: str) -> None:
-    """Logarithmic axes where asked, with plain numbers at 1 and 3 of each decade, or at 1 where there are many."""
+    """Logarithmic axes where asked, with plain numbers, more of them where there are few decades."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for name in log:
         axis.set(**{f"{name}scale": "log"})
         low, high = axis.get_xlim() if name == "x" else axis.get_ylim()
         own = axis.xaxis if name == "x" else axis.yaxis
-        own.set_major_locator(LogLocator(subs=(1, 3) if high < 300 * low else (1,)))
+        own.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 20 * low else (1, 3) if high < 300 * low else (1,)))
         own.set_major_formatter("{x:g}")
         own.set_minor_formatter(NullFormatter())
 
