@@ -26,7 +26,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"progress", "io"},
     {"plotting"},
     {"estimators", "report", "datasets"},
-    {"brain", "cells"},
+    {"brain", "cells", "experiments"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}
