@@ -129,8 +129,9 @@ def draw(path: Path, model: Any, table: Table) -> None:
     place = table.home if isinstance(table.home, Brain) else None
     shape, mask = (place.shape, place.mask) if place else (table.part_shape, None)
     names = table.feature_names or ("",)
-    sound = all(name.endswith(" Hz") for name in names)
-    heard = {"kind": "lines", "x": [float(n[:-3]) for n in names], "x_label": "frequency (Hz)"} if sound else {}
+    heard: dict[str, Any] = {}
+    if all(name.endswith(" Hz") for name in names):
+        heard = {"kind": "lines", "x": [float(n[:-3]) for n in names], "x_label": "frequency (Hz)"}
     gallery(model, shape, mask=mask, **heard).savefig(path)
 
 
