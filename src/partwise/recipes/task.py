@@ -185,15 +185,8 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif isinstance(start, str) and start == "gradual":
-                first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
-                factors = [*self.starting_factors("samples", first, scaled), *more]
-                for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
-                    relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-                    factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
-                    factors = fit(
-                        factors, relaxed, max_iter=10, tol=0, max_time=limits["max_time"], n_jobs=limits["n_jobs"]
-                    ).factors
-                factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+                few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
+                factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
             about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
@@ -201,6 +194,17 @@ class Task:
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+
+    def gradual(
+        self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
+    ) -> Factors:
+        """Factors from a few iterations at each of several lower sparsities."""
+        first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
+        factors = [*self.starting_factors("samples", first, scaled), *more]
+        for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
+            relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+            factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
+        return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
     def whole(self) -> Matrix:
         """The data, for methods that need all of it in one place."""
