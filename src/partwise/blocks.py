@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .metrics import column_moves, largest_move
 from .projections import Nonnegative
 from .statistics import Array, Stats
-from .updates import Columns, Pivot, Sets, State, Update
+from .updates import Columns, Known, Partly, Pivot, Sets, State, Update
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ class Block:
     def residual(self, factor: Array, stats: Stats) -> float:
         """How far the factor is from one that no change of a single column improves."""
         return largest_move(self.moves(factor, stats))
+
+    def keeping(self, known: Known) -> Block:
+        """The same block, which leaves what is known as it is."""
+        if not isinstance(self.sets, Columns):
+            raise ValueError("columns can be kept only where each has a set of its own: take ssnmf")
+        return replace(self, update=Partly(self.update), sets=known.kept(self.sets))
 
     @property
     def separable(self) -> bool:

@@ -167,7 +167,7 @@ def factorize(
             residual = max([fit.update(mode, measure=kkt_tol > 0) for mode in order])
             watch.note(fit.loss(order[-1]), residual, bool(interrupted))
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
-        give_unit_norm(factors, fit.grams)
+        give_unit_norm(factors, fit.grams, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
     return Result(
         [f.collected() if isinstance(f, Held) else f for f in factors],

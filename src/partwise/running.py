@@ -49,6 +49,7 @@ class Running:
         if block.sets.scale_free and not (encoder.penalised or block.penalised):
             norms = np.linalg.norm(self.parts, axis=0).astype(float)
             norms[norms == 0] = 1
+            norms[list(block.sets.kept)] = 1
             self.parts /= norms.astype(self.parts.dtype)
             stats = stats.mixed(norms)
         self.stats = stats
@@ -60,7 +61,7 @@ class Running:
         stats = batch.statistics([activations, self.parts], [gram(activations), gram(self.parts)], 0)
         activations, _ = encoder(activations, stats, {})
         used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
-        dead = dead_components([used, gram(self.parts)])
+        dead = np.setdiff1d(dead_components([used, gram(self.parts)]), block.sets.kept)
         factors = [activations, self.parts]
         if dead.size and not (encoder.penalised or block.penalised):
             if revive(batch, factors, stats, 0, [encoder.sets, block.sets], dead):

@@ -16,10 +16,11 @@ import numpy as np
 
 from .blocks import Block, nonnegative_encoder
 from .data import Chunked, Data, Held, Matrix
-from .fit import Fit, Reviver, exact_relative_error
+from .fit import Fit, Reviver, column_norms, exact_relative_error
 from .metrics import explained, largest_move
-from .start import Factors, Zeros, best_fit, row_errors
+from .start import Factors, Placed, Zeros, best_fit, row_errors
 from .statistics import Array, Stats, gram
+from .updates import Known
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,8 @@ class Streamed(Fit):
 
     def normalise(self, mode: int) -> None:
         """Move the scale of one factor's columns to the other, in what is known of the activations too."""
-        norms = np.sqrt(self.grams[mode].diagonal())
+        norms = column_norms(self.grams[mode], self.kept)
         super().normalise(mode)
-        norms[norms == 0] = 1
         scale = norms if mode == 1 else 1 / norms
         self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
 
@@ -215,9 +215,9 @@ class Solved:
 class SolvedInChunks:
     """The same for data in chunks, whose passes are made when they are needed."""
 
-    def __init__(self, data: Chunked, parts: Array, encoder: Block) -> None:
+    def __init__(self, data: Chunked, parts: Array, encoder: Block, start: Zeros | Placed) -> None:
         self.data, self.parts, self.gram = data, parts, gram(parts)
-        self.start, self.step = Zeros(parts.shape[1], data.dtype), Step(parts, self.gram, encoder)
+        self.start, self.step = start, Step(parts, self.gram, encoder)
 
     @cached_property
     def summed(self) -> tuple[Held, Stats]:
@@ -245,14 +245,22 @@ class SolvedInChunks:
         return explained(self.parts, self.summed[1])
 
 
-def solve_activations(data: Any, parts: Array, encoder: Block | None = None) -> Solved | SolvedInChunks:
-    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks."""
+def solve_activations(
+    data: Any, parts: Array, encoder: Block | None = None, known: Known | None = None
+) -> Solved | SolvedInChunks:
+    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks.
+
+    Those that are ``known`` already stay.
+    """
     parts = np.asfortranarray(parts, dtype=data.dtype)
     r = parts.shape[1]
     encoder = encoder or nonnegative_encoder(r)
+    start: Zeros | Placed = Zeros(r, data.dtype)
+    if known is not None:
+        encoder, start = encoder.keeping(known), Placed(start, known)
     if isinstance(data, Chunked):
-        return SolvedInChunks(data, parts, encoder)
-    activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")
+        return SolvedInChunks(data, parts, encoder, start)
+    activations = start(0, data.shape[0])
     stats = data.statistics([activations, parts], [np.zeros((r, r)), gram(parts)], 0)
     activations, _ = encoder(activations, stats, {})
     error = exact_relative_error(data, [activations, parts], stats.loss(activations))

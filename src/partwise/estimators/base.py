@@ -15,6 +15,7 @@ from ..data import Data, as_data, is_lazy
 from ..projections import hoyer_sparsity
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, solve_activations
+from ..updates import Known
 
 
 class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,9 +37,9 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype)
 
-    def _solve(self, data: Data) -> Solved | SolvedInChunks:
-        """The best activations for the parts."""
-        return solve_activations(data, self._parts(), self._encoder)
+    def _solve(self, data: Data, known: Known | None = None) -> Solved | SolvedInChunks:
+        """The best activations for the parts, but for those that are known."""
+        return solve_activations(data, self._parts(), self._encoder, known)
 
     def transform(self, X: Any) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, warn_user
+from ..ask import as_count, as_generator, as_known, warn_user
 from ..data import Data
 from ..factorize import Callback, Result
 from ..fit import exact_relative_error
@@ -48,6 +48,11 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
+    fixed_components : array of shape (at most n_components, n_features), optional
+        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
+        NaN, and each row that is not there, is a part to be found.
+    fixed_activations : array of shape (n_samples, at most n_components), optional
+        The activations of the first parts over the training samples, likewise by columns.
     init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
         Where the fit starts; by default what the recipe starts from.
     n_init : int, default=1
@@ -109,6 +114,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         recipe_params: dict[str, Any] | None = None,
         l1: Any = 0.0,
         l2: Any = 0.0,
+        fixed_components: Any = None,
+        fixed_activations: Any = None,
         init: Any = None,
         n_init: int = 1,
         max_iter: int = 200,
@@ -126,6 +133,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         self.recipe_params = recipe_params
         self.l1 = l1
         self.l2 = l2
+        self.fixed_components = fixed_components
+        self.fixed_activations = fixed_activations
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -175,6 +184,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
                             data,
                             self.n_components,
                             **asked,
+                            fixed_components=self.fixed_components,
+                            fixed_activations=self.fixed_activations,
                             init=self.init,
                             max_iter=self.max_iter,
                             tol=self.tol,
@@ -234,7 +245,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         elif hasattr(self, "scaling_"):
             del self.scaling_
         if result.encoder is not None:
-            solved: Solved | SolvedInChunks = self._solve(data)
+            size, kind = self.n_components_, data.dtype
+            known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
+            solved: Solved | SolvedInChunks = self._solve(data, known)
         else:
             factors = [result.activations, np.asfortranarray(self._parts(), dtype=data.dtype)]
             stats: Stats = data.statistics(factors, [gram(f) for f in factors], 0)

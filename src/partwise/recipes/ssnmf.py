@@ -93,7 +93,8 @@ def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    warn_of_capacity(sets[1], task.data)
+    if task.known[1] is None:
+        warn_of_capacity(sets[1], task.data)
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1

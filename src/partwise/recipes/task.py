@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs
+from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs, as_known
 from ..blocks import Block, nonnegative_encoder
 from ..data import Chunked, Data, Matrix, as_data
 from ..factorize import Callback, Result, factorize
@@ -19,7 +19,7 @@ from ..fit import Reviver, give_unit_norm
 from ..interrupts import interrupts
 from ..start import Factors, revive, scale_to, starting_factors
 from ..statistics import gram
-from ..updates import Sets
+from ..updates import Columns, Sets
 
 Side = Literal["activations", "components"]
 Function = TypeVar("Function", bound=Callable[..., Result])
@@ -48,6 +48,11 @@ class Options(TypedDict, total=False):
     memory_limit : int or str
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
+    fixed_components : array of shape (at most n_components, features)
+        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
+        NaN, and each row that is not there, is a part to be found.
+    fixed_activations : array of shape (samples, at most n_components)
+        The activations of the first parts, likewise by columns.
     """
 
     init: Any
@@ -59,6 +64,8 @@ class Options(TypedDict, total=False):
     callback: Callback | None
     memory_limit: int | str | None
     n_jobs: int | None
+    fixed_components: Any
+    fixed_activations: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -71,6 +78,8 @@ DEFAULTS: dict[str, Any] = {
     "callback": None,
     "memory_limit": None,
     "n_jobs": None,
+    "fixed_components": None,
+    "fixed_activations": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -113,6 +122,10 @@ class Task:
         self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
+        self.known = [
+            as_known(self.options[name], self.r, length, name, self.data.dtype)
+            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=True)
+        ]
 
     def run(
         self,
@@ -133,6 +146,7 @@ class Task:
         ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by.
         """
         limits = self.limits(tol)
+        blocks = self.partly(blocks, plain=data is None)
         start = init if self.options["init"] is None else self.options["init"]
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, start)
@@ -167,6 +181,21 @@ class Task:
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
 
+    def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
+        """The blocks, with what is known left alone: its other side takes the scale."""
+        blocks = list(blocks)
+        for mode, known in enumerate(self.known):
+            if known is None:
+                continue
+            sets, others = blocks[mode].sets, blocks[1 - mode].sets
+            if not plain or not isinstance(sets, Columns) or not (isinstance(others, Columns) or others.scale_free):
+                name = ("fixed_activations", "fixed_components")[mode]
+                raise ValueError(f"{name} cannot be kept by this method, which binds all parts together: take ssnmf")
+            blocks[mode] = blocks[mode].keeping(known)
+            if isinstance(others, Columns):
+                blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
+        return blocks
+
     def whole(self) -> Matrix:
         """The data, for methods that need all of it in one place."""
         if not isinstance(self.data, Matrix):
@@ -187,11 +216,12 @@ class Task:
 
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
-        factors = starting_factors(start, self.data, self.r, sets, self.rng)
+        factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
         if isinstance(start, str) and scaled is not None:
+            kept = [s.kept for s in sets]
             if sets[1 - scaled].scale_free:
-                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled)
-            scale_to(self.data, factors, scaled)
+                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled, sum(kept, ()))
+            scale_to(self.data, factors, scaled, kept)
         return factors
 
     def limits(self, tol: float) -> dict[str, Any]:

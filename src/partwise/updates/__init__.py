@@ -8,6 +8,7 @@ from .gradient import Gradient
 from .greedy import Greedy
 from .halving import Halving
 from .multiplicative import Multiplicative
+from .partly import Known, Partly
 from .path import Path
 from .pivot import Pivot
 from .protocol import State, Update
@@ -25,7 +26,9 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Halving",
+    "Known",
     "Multiplicative",
+    "Partly",
     "Path",
     "Pivot",
     "Pruned",
