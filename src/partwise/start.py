@@ -246,13 +246,6 @@ def dead_components(grams: Sequence[Array]) -> Array:
     return np.flatnonzero(dead)
 
 
-def row_errors(data: Whole, factor: Array, stats: Stats, mode: int) -> Array:
-    """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
-    own = factor.astype(float)
-    errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
-    return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
-
-
 def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
     """Start ``dead`` components again where the fit is worst; those that found something to fit.
 
@@ -262,18 +255,18 @@ def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequenc
     """
     other = 1 - mode
     factors[mode][:, dead] = 0
-    errors = row_errors(data, factors[mode], stats, mode)
+    errors = data.row_errors(factors, stats, mode)
     alive = []
     for j, row in zip(dead, np.argsort(-errors, kind="stable"), strict=False):
-        residual = data.vectors(mode, np.array([row]))[:, 0] - factors[other] @ factors[mode][row]
+        residual = data.residuals(factors, mode, np.array([row]))[:, 0]
         if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
             break
         factors[other][:, j] = column = sets[other][j](np.maximum(residual, 0))
-        factors[mode][:, j] = best_fit(data.times(column, mode), factors[mode], factors[other], column)
+        factors[mode][:, j] = best_fit(data.residual_times(column, factors, mode), column)
         alive.append(int(j))
     return alive
 
 
-def best_fit(product: Array, factor: Array, other: Array, column: Array) -> Array:
-    """What of ``column`` each row takes best, y ≥ 0, where X·column is ``product`` and X ≈ factor·otherᵀ so far."""
-    return np.asarray(np.maximum(product - factor @ (other.T @ column), 0) / float(column @ column))
+def best_fit(product: Array, column: Array) -> Array:
+    """What of ``column`` each row takes best, y ≥ 0, where residual·column is ``product``."""
+    return np.asarray(np.maximum(product, 0) / float(column @ column))

@@ -59,12 +59,13 @@ class Place:
     index: int
     first: int
     end: int
+    kind: type[DenseData] = DenseData
 
     def matrix(self, block: Any, features: int) -> Matrix:
         """The chunk's values as a matrix that knows its place."""
         if block.shape != (self.end - self.first, features):
             raise ValueError(f"it has shape {block.shape} instead of {(self.end - self.first, features)}")
-        chunk = SparseData(block, check=False) if sp.issparse(block) else DenseData(block, check=False)
+        chunk: Matrix = SparseData(block, check=False) if sp.issparse(block) else self.kind(block, check=False)
         chunk.first = self.first
         return chunk
 
@@ -159,7 +160,8 @@ class Log:
 class DaskData(Chunked):
     """A Dask array of samples × features, of dense or scipy sparse chunks."""
 
-    def __init__(self, X: da.Array) -> None:
+    def __init__(self, X: da.Array, missing: bool = False) -> None:
+        self.missing = missing
         if X.dtype.kind not in "buif":
             raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
@@ -177,7 +179,11 @@ class DaskData(Chunked):
         fits = self.client is not None and X.nbytes <= SHARE * memory
         self.array, self.near = X, self.client.persist(X) if fits else X
         self.blocks = self.near.to_delayed().ravel().tolist()
-        self.places = [Place(k, first, end) for k, (first, end) in enumerate(pairwise(self.bounds))]
+
+    @property
+    def places(self) -> list[Place]:
+        """Which samples each chunk holds."""
+        return [Place(k, *bounds, self.kind()) for k, bounds in enumerate(pairwise(self.bounds))]
 
     def compute(self, tasks: Sequence[Any]) -> Any:
         """Compute delayed values: on the cluster, or on threads of this process with one thread each."""
@@ -245,7 +251,7 @@ class DaskData(Chunked):
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])
         if sp.issparse(rows[0]):
             return SparseData(sp.vstack(rows, format="csr"), check=False)
-        return DenseData(np.concatenate(rows), check=False)
+        return self.kind()(np.concatenate(rows), check=False)
 
     def mapped(self, start: Start, step: Step, r: int) -> da.Array:
         """The activations after one step from the start, as a Dask array that is computed when it is asked for."""

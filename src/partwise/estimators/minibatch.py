@@ -54,6 +54,8 @@ class MiniBatchSparseNMF(Parts):
         Penalties on a sample's activations, and on the parts.
     fixed_components : array of shape (at most n_components, n_features), optional
         Parts that are known, as in `SparseNMF`.
+    missing : {"error", "em"}, default="error"
+        What NaN means, as in `SparseNMF`.
     init : {"samples", "random"} or array of shape (n_components, n_features)
         Where the parts start; "samples" are far-apart ones of the first batch.
     max_iter : int, default=20
@@ -110,6 +112,7 @@ class MiniBatchSparseNMF(Parts):
         l1: Any = 0.0,
         l2: Any = 0.0,
         fixed_components: Any = None,
+        missing: str = "error",
         init: Any = "samples",
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -127,6 +130,7 @@ class MiniBatchSparseNMF(Parts):
         self.l1 = l1
         self.l2 = l2
         self.fixed_components = fixed_components
+        self.missing = missing
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -221,7 +225,7 @@ class MiniBatchSparseNMF(Parts):
         self.n_steps_ += 1
         return self._running.step(batch, self._encoder, self._block, keep)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, mask: Any = None) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
         check_is_fitted(self, "components_")
-        return super().transform(X)
+        return super().transform(X, mask=mask)

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs, as_known
+from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known
 from ..blocks import Block, nonnegative_encoder
-from ..data import Chunked, Data, Matrix, as_data
+from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..factorize import Callback, Result, factorize
 from ..fit import Reviver, give_unit_norm
 from ..interrupts import interrupts
@@ -53,6 +53,10 @@ class Options(TypedDict, total=False):
         NaN, and each row that is not there, is a part to be found.
     fixed_activations : array of shape (samples, at most n_components)
         The activations of the first parts, likewise by columns.
+    missing : {"error", "em"}
+        What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
+    mask : array or scipy sparse of the shape of X
+        True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
     """
 
     init: Any
@@ -66,6 +70,8 @@ class Options(TypedDict, total=False):
     n_jobs: int | None
     fixed_components: Any
     fixed_activations: Any
+    missing: Literal["error", "em"]
+    mask: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -80,6 +86,8 @@ DEFAULTS: dict[str, Any] = {
     "n_jobs": None,
     "fixed_components": None,
     "fixed_activations": None,
+    "missing": "error",
+    "mask": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -119,7 +127,10 @@ class Task:
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
-        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
+        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
+        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        if not self.data.complete:
+            check_seen(self.data.counts(1))
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
         self.known = [
@@ -150,6 +161,8 @@ class Task:
         start = init if self.options["init"] is None else self.options["init"]
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, start)
+        if not self.data.complete:
+            self.check_missing(order, start)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -200,6 +213,8 @@ class Task:
         """The data, for methods that need all of it in one place."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
+        if not self.data.complete:
+            raise ValueError("this method needs all entries of X: impute those that are missing, or take ssnmf")
         return self.data
 
     def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
@@ -214,9 +229,21 @@ class Task:
         if isinstance(start, str) and start == "gradual":
             raise ValueError("init='gradual' needs X in memory: take 'samples' or 'random'")
 
+    def check_missing(self, order: Sequence[int], start: Any) -> None:
+        """Refuse what cannot be done while entries are missing."""
+        if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss after the parts would take one pass more
+            raise ValueError("X has missing entries and comes in chunks of samples: load it into memory, or take ssnmf")
+        if isinstance(start, str) and start == "nndsvd":
+            raise ValueError("init='nndsvd' needs all entries of X: take 'samples' or 'random'")
+
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
         factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
+        if isinstance(self.data, Matrix) and self.data.unseen.size:  # nothing is known of these samples
+            factors[0][self.data.unseen] = 0
+            factors[0] = sets[0].project(factors[0])
+            if self.known[0] is not None:
+                self.known[0].put(factors[0])
         if isinstance(start, str) and scaled is not None:
             kept = [s.kept for s in sets]
             if sets[1 - scaled].scale_free:

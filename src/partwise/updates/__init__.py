@@ -14,7 +14,7 @@ from .pivot import Pivot
 from .protocol import State, Update
 from .pruned import Pruned
 from .sequential import Sequential
-from .sets import Columns, Rows, Sets, Whole
+from .sets import Columns, Kept, Rows, Sets, Whole
 from .shared import Shared
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Halving",
+    "Kept",
     "Known",
     "Multiplicative",
     "Partly",
