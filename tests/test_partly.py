@@ -221,7 +221,7 @@ def test_in_chunks_as_in_memory(X, side, sparsity, tmp_path):
     np.save(tmp_path / "x.npy", X)
     given = {side: rows(X) if "comp" in side else rows(X.T).T}
     asked = {"sparsity": sparsity, "max_iter": 10, "tol": 0, "random_state": 0, **given}
-    here, there = pw.ssnmf(X, R, **asked), pw.ssnmf(str(tmp_path / "x.npy"), R, memory_limit=X.nbytes, **asked)
+    here, there = pw.ssnmf(X, R, **asked), pw.ssnmf(str(tmp_path / "x.npy"), R, memory_limit=X.nbytes // 2, **asked)
     assert there.activations.shape == here.activations.shape
     for a, b in zip(here.factors, there.factors, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-8)
@@ -231,7 +231,7 @@ def test_in_chunks_as_in_memory(X, side, sparsity, tmp_path):
         np.testing.assert_array_equal(there.components[list(WHICH)], given[side][list(WHICH)])
     models = [
         pw.SparseNMF(R, sparsity=sparsity, max_iter=10, tol=0, random_state=0, memory_limit=limit, **given)
-        for limit in (None, X.nbytes)
+        for limit in (None, X.nbytes // 2)
     ]
     fits = [m.fit_transform(x) for m, x in zip(models, (X, str(tmp_path / "x.npy")), strict=True)]
     np.testing.assert_allclose(*fits, atol=1e-7)

@@ -87,4 +87,4 @@ def as_dense(X: Any, missing: bool) -> DenseData:
     data = DenseData(X, check=False)
     if np.isnan(data.matrix.min()):
         return MissingDense(data.matrix)
-    return DenseData(X)
+    return DenseData(data.matrix)

@@ -21,7 +21,7 @@ from ..ask import (
     warn_user,
 )
 from ..blocks import Block, nonnegative_encoder
-from ..data import Matrix
+from ..data import Matrix, check_seen
 from ..factorize import Iteration
 from ..interrupts import interrupts
 from ..progress import progress_line
@@ -163,6 +163,8 @@ class MiniBatchSparseNMF(Parts):
 
     def _fit(self, X: Any) -> Any:
         data = self._validated(X, reset=True)
+        if not data.complete:
+            check_seen(data.counts(1))
         size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
         tol = as_amount(self.tol, "tol")
         max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
