@@ -140,7 +140,7 @@ class Matrix(ABC):
         """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
         return np.full(self.shape[mode], self.shape[1 - mode])
 
-    @property
+    @cached_property
     def unseen(self) -> Array:
         """Samples that are missing altogether."""
         return np.empty(0, dtype=int)

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,24 @@ from .dense import DenseData
 from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
 
 
+class Visit(NamedTuple):
+    """What a pass has found: the statistics of one factor, and ‖R‖²."""
+
+    grams: tuple[Array, ...]
+    mode: int
+    stats: Stats
+    squares: float
+
+    def at(self, grams: Sequence[Array]) -> bool:
+        """Whether the factors are still the same: a Gram matrix is a new array whenever its factor has changed."""
+        return all(mine is yours for mine, yours in zip(self.grams, grams, strict=True))
+
+
 class Missing(Matrix):
     """What dense and sparse matrices with missing entries share."""
 
     complete = False
-    _last: tuple[Array, Array, int, Stats, float] | None = None  # grams, mode, statistics, ‖R‖²: the last pass
+    _last: Visit | None = None
 
     @abstractmethod
     def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
@@ -52,7 +65,7 @@ class Missing(Matrix):
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """Those of X completed with the model; the same pass tells the loss."""
-        if self._last is None or not (self._last[2] == mode and self._at(grams)):
+        if self._last is None or self._last.mode != mode or not self._last.at(grams):
             own, other = factors[mode], grams[1 - mode]
             shape = (self.shape[mode], own.shape[1])
             if mode not in self._cross or self._cross[mode].shape != shape:
@@ -61,19 +74,15 @@ class Missing(Matrix):
             squares = self.visit(factors, mode, cross)
             sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
             cross += (other.astype(self.dtype) @ own.T).T
-            self._last = (grams[0], grams[1], mode, Stats(cross, other, sqnorm), squares)
-        return self._last[3]
-
-    def _at(self, grams: Sequence[Array]) -> bool:
-        """Whether the last pass was at these factors: a Gram matrix is a new array whenever its factor has changed."""
-        return self._last is not None and self._last[0] is grams[0] and self._last[1] is grams[1]
+            self._last = Visit(tuple(grams), mode, Stats(cross, other, sqnorm), squares)
+        return self._last.stats
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         """The observed loss, from the pass that the next update needs."""
-        if not self._at(grams):
+        if self._last is None or not self._last.at(grams):
             self.statistics(factors, grams, 1 - mode)
         assert self._last is not None
-        return 0.5 * self._last[4]
+        return 0.5 * self._last.squares
 
     def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Stats:
         return self.statistics(
@@ -94,7 +103,7 @@ class Missing(Matrix):
                 yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
 
     @cached_property
-    def unseen(self) -> Array:  # type: ignore[override]
+    def unseen(self) -> Array:
         """Samples that are missing altogether."""
         return np.flatnonzero(self.counts(0) == 0)
 
