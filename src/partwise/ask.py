@@ -16,7 +16,7 @@ import numpy as np
 from .data import Data
 from .projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from .projections.sets import METHODS, as_sparsity, check_method, l1_norm
-from .updates import Columns
+from .updates import Columns, Known
 
 
 class CapacityWarning(UserWarning):
@@ -163,6 +163,28 @@ def _as_set(value: Any, method: Method, name: str) -> Projection:
             raise ValueError(f"{name}=({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
         return HoyerBetween(lo, hi, method)
     return Hoyer(as_sparsity(value.item() if isinstance(value, np.ndarray) else value, name), method)
+
+
+def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -> Known | None:
+    """The rows of ``value`` (one for each of the first components) that are known; rows of NaN are free."""
+    if value is None:
+        return None
+    rows = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    side = "row" if name == "fixed_components" else "column"
+    rows = rows if side == "row" or rows.ndim != 2 else rows.T
+    if rows.ndim != 2 or rows.dtype.kind not in "buif" or rows.shape[1] != length:
+        raise ValueError(f"{name} has shape {np.shape(value)}: give one {side} of {length} numbers for each known part")
+    if len(rows) > r:
+        raise ValueError(f"{name} has {len(rows)} {side}s for n_components={r}: raise n_components, or give fewer")
+    which = np.flatnonzero(~np.isnan(rows).all(axis=1))
+    for j in which.tolist():
+        if np.isnan(rows[j]).any():
+            raise ValueError(f"{side} {j} of {name} has NaN among its values: a {side} is known, or all of it is NaN")
+        if not (np.isfinite(rows[j]).all() and rows[j].min() >= 0):
+            raise ValueError(f"{side} {j} of {name} has negative or infinite values: give nonnegative ones")
+        if not rows[j].any():
+            raise ValueError(f"{side} {j} of {name} is all zero, which can explain nothing: leave it out, or give NaN")
+    return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
 
 
 def warn_of_capacity(sets: Columns, data: Data) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .metrics import column_moves, largest_move
+from .data import Matrix
+from .metrics import column_moves, fits, largest_move
 from .projections import Nonnegative
 from .statistics import Array, Stats
-from .updates import Columns, Pivot, Sets, State, Update
+from .updates import Columns, Kept, Known, Partly, Pivot, Sets, State, Update
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,25 @@ class Block:
         """How far the factor is from one that no change of a single column improves."""
         return largest_move(self.moves(factor, stats))
 
+    def solved(self, data: Matrix, parts: Array, activations: Array) -> tuple[Array, float, Array]:
+        """The activations for given parts, exactly if the update is exact, from ``activations`` (overwritten).
+
+        Also their loss without penalties, and what each part fits of X (`metrics.fits`). Samples that are observed at
+        the same features are solved together: each pattern has a Gram matrix of its own.
+        """
+        loss, fitted = 0.0, np.zeros(parts.shape[1])
+        for rows, stats in data.patterns(parts):
+            some, _ = self(np.asfortranarray(activations[rows]), stats, {})
+            activations[rows] = some
+            loss, fitted = loss + stats.loss(some), fitted + fits(some, stats)
+        return activations, loss, fitted
+
+    def keeping(self, known: Known) -> Block:
+        """The same block, which leaves what is known as it is."""
+        if not isinstance(self.sets, Columns):
+            raise ValueError("columns can be kept only where each has a set of its own: take ssnmf")
+        return replace(self, update=Partly(self.update), sets=known.kept(self.sets))
+
     @property
     def separable(self) -> bool:
         """Whether each row of the factor is updated without a look at the others, or at what was before."""
@@ -63,3 +83,8 @@ class Block:
 def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
     """Activations by nonnegative least squares, exactly."""
     return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
+
+
+def settled(r: int) -> Block:
+    """Activations that stay as they are."""
+    return Block(Partly(Pivot()), Columns.same(Kept(), r))

@@ -184,7 +184,7 @@ def factorize(
             if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
                 checkpoint.write(fit, watch.history())
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
-        give_unit_norm(factors, fit.grams)
+        give_unit_norm(factors, fit.grams, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
     return Result(
         [f.collected() if isinstance(f, Held) else f for f in factors],

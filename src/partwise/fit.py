@@ -38,6 +38,7 @@ class Fit:
         self.reviving = reviving if revive else None
         self.grams = [gram(f) for f in factors]
         self.states: list[State] = [{} for _ in factors]
+        self.kept = sorted({j for block in blocks for j in block.sets.kept})  # their scale is not ours to move
         self.revivals = REVIVALS * factors[0].shape[1]
         self.last: Stats | None = None
         self.fresh: int | None = None  # the mode whose last statistics are still true
@@ -79,11 +80,11 @@ class Fit:
 
     def normalise(self, mode: int) -> None:
         """Give the columns of one factor norm 1, and the other factor their scale."""
-        give_unit_norm(self.factors, self.grams, mode)
+        give_unit_norm(self.factors, self.grams, mode, self.kept)
 
     def dead(self) -> Array:
         """Dead components, as many as may still start again."""
-        dead = dead_components(self.grams)[: self.revivals]
+        dead = np.setdiff1d(dead_components(self.grams), self.kept)[: self.revivals]
         self.revivals -= len(dead)
         return dead
 
@@ -108,10 +109,17 @@ class Fit:
         return self.data.loss(self.last, self.factors, self.grams, mode) + self.penalties()
 
 
-def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1) -> None:
-    """Move the scale of every column of one factor to the other: of every part to its activations."""
-    norms = np.sqrt(grams[mode].diagonal())
+def column_norms(own_gram: Array, kept: Sequence[int] = ()) -> Array:
+    """What to divide columns by, so that they have norm 1; columns of zeros and those that are kept stay."""
+    norms = np.sqrt(own_gram.diagonal())
     norms[norms == 0] = 1
+    norms[list(kept)] = 1
+    return norms
+
+
+def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1, kept: Sequence[int] = ()) -> None:
+    """Move the scale of every column of one factor to the other: of every part to its activations."""
+    norms = column_norms(grams[mode], kept)
     factors[mode] /= norms.astype(factors[mode].dtype)
     factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
     grams[mode] = grams[mode] / np.outer(norms, norms)

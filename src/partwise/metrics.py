@@ -46,11 +46,18 @@ def explained(factor: Array, stats: Stats) -> Array:
     They add up to what the model explains of X, 1 − relative_error², and are nonnegative where the activations are the
     best ones for the parts.
     """
-    if stats.sqnorm == 0:
-        return np.zeros(factor.shape[1])
-    fits = np.einsum("ij,ij->j", factor, stats.cross, dtype=float)
+    return shares(fits(factor, stats), stats.sqnorm)
+
+
+def fits(factor: Array, stats: Stats) -> Array:
+    """⟨activations_j · part_j, 2X − model⟩ of each part, which adds up over samples."""
     overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
-    return np.asarray(2 * fits - overlaps) / stats.sqnorm
+    return np.asarray(2 * np.einsum("ij,ij->j", factor, stats.cross, dtype=float) - overlaps)
+
+
+def shares(fits: Array, sqnorm: float) -> Array:
+    """What each part fits, as a share of ‖X‖²; nothing of an all-zero X."""
+    return fits / sqnorm if sqnorm else np.zeros_like(fits)
 
 
 def relative_error(sqnorm: float, loss: float) -> float:

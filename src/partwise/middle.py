@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .data import Whole, Wrapped
-from .start import Factors, row_errors
+from .start import Factors
 from .statistics import Array, Stats, gram
 from .updates import Sets
 
@@ -78,7 +78,7 @@ def revive_unused(data: Any, factors: Factors, stats: Stats, mode: int, sets: Se
     Each takes the positive residual of a badly fitted sample as its part, and what fits to that as its activations.
     """
     unused = [int(j) for j in dead if factors[MIDDLE][0, j] == 0]
-    errors = row_errors(data, factors[0], data.statistics(factors, [gram(f) for f in factors], 0), 0)
+    errors = data.row_errors(factors, data.statistics(factors, [gram(f) for f in factors], 0), 0)
     alive = []
     for j, row in zip(unused, np.argsort(-errors, kind="stable"), strict=False):
         weights = factors[MIDDLE][0]

@@ -42,13 +42,15 @@ class Running:
         Returns the mean loss of a sample of the batch, before the parts are updated.
         """
         activations, loss = self.encoded(batch, encoder, block)
-        stats = Stats(batch.cross(activations, 1), gram(activations), batch.sqnorm)
+        factors = [activations, self.parts]
+        stats = batch.statistics(factors, [gram(f) for f in factors], 1)
         if self.stats is not None and keep > 0:
             stats = self.stats.faded(keep) + stats
         self.parts, self.state = block(self.parts, stats, self.state)
         if block.sets.scale_free and not (encoder.penalised or block.penalised):
             norms = np.linalg.norm(self.parts, axis=0).astype(float)
             norms[norms == 0] = 1
+            norms[list(block.sets.kept)] = 1
             self.parts /= norms.astype(self.parts.dtype)
             stats = stats.mixed(norms)
         self.stats = stats
@@ -57,17 +59,16 @@ class Running:
     def encoded(self, batch: Matrix, encoder: Block, block: Block) -> tuple[Array, float]:
         """The activations of a batch, and their loss. Parts that no sample has used start again where it fits worst."""
         activations = np.zeros((batch.shape[0], self.parts.shape[1]), dtype=self.parts.dtype, order="F")
-        stats = batch.statistics([activations, self.parts], [gram(activations), gram(self.parts)], 0)
-        activations, _ = encoder(activations, stats, {})
+        activations, loss, _ = encoder.solved(batch, self.parts, activations)
         used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
-        dead = dead_components([used, gram(self.parts)])
+        dead = np.setdiff1d(dead_components([used, gram(self.parts)]), block.sets.kept)
         factors = [activations, self.parts]
         if dead.size and not (encoder.penalised or block.penalised):
+            stats = batch.statistics(factors, [gram(f) for f in factors], 0)
             if revive(batch, factors, stats, 0, [encoder.sets, block.sets], dead):
                 self.restart(dead)
-                stats = batch.statistics(factors, [gram(f) for f in factors], 0)
-                activations, _ = encoder(activations, stats, {})
-        return activations, stats.loss(activations)
+                activations, loss, _ = encoder.solved(batch, self.parts, activations)
+        return activations, loss
 
     def restart(self, dead: Array) -> None:
         """Forget what is known of some components."""

@@ -10,28 +10,31 @@ import numpy as np
 
 from .data import Chunked, Data, Held, Whole
 from .statistics import Array, Stats, gram
-from .updates import Columns, Sets
+from .updates import Columns, Known, Sets
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
 CANDIDATES, CANDIDATE_ENTRIES = 2, 2**22  # a start looks at so many samples for each part, or at so many entries
 Factors = list[Any]  # arrays, or activations that lie elsewhere
+Knowledge = Sequence[Known | None]  # of the activations, and of the parts
+NOTHING: Knowledge = (None, None)
 
 
-def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
+def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
-    return [_random_factor(data, mode, r, sets[mode], rng) for mode in (0, 1)]
+    return [_random_factor(data, mode, r, sets[mode], rng, known[mode]) for mode in (0, 1)]
 
 
-def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) -> Any:
+def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, known: Known | None) -> Any:
     if mode == 0 and sets.by_rows:
-        uniform = Uniform(int(rng.integers(2**63)), data.dtype, sets)
-        return data.hold(uniform, r) if isinstance(data, Chunked) else uniform(0, data.shape[0])
+        start: Any = Uniform(int(rng.integers(2**63)), data.dtype, sets)
+        start = start if known is None else Placed(start, known)
+        return data.hold(start, r) if isinstance(data, Chunked) else start(0, data.shape[0])
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
     vector = rng.random(len(factor))
     for j in range(r):
         factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(sets[j](vector))
-    return factor
+    return factor if known is None else known.put(factor)
 
 
 @dataclass(frozen=True)
@@ -76,27 +79,44 @@ class Given:
         return np.array(self.activations[first:end], order="F")
 
 
-def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
+@dataclass(frozen=True)
+class Placed:
+    """Any start, with the activations that are known."""
+
+    start: Callable[[int, int], Array]
+    known: Known
+
+    def __call__(self, first: int, end: int) -> Array:
+        """Those of samples ``first`` up to ``end``."""
+        return self.known.put(self.start(first, end), first)
+
+
+def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """Parts from samples of X that lie far from each other, activations uniform.
 
     As in k-means++, each sample is drawn with a chance proportional to its squared distance from the span of those
     already drawn, so that near copies are not drawn twice. Of many samples a random subset is looked at. Where
-    activations are constrained and parts are not, the same is done with features.
+    activations are constrained and parts are not, the same is done with features. Known parts count as drawn.
     """
-    factors = random(data, r, sets, rng)
+    factors = random(data, r, sets, rng, known)
     mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
     data, which = candidates(data, mode, r, rng)
     left = data.sqnorms(mode)[which]
     basis = np.zeros((data.shape[1 - mode], r), order="F")
     chosen: list[int] = []
-    while len(chosen) < min(r, len(left)) and left.max() > 1e-12 * data.sqnorm / len(left):
-        chosen.append(int(rng.choice(len(left), p=left / left.sum())))
-        j = len(chosen) - 1
-        vector = data.vectors(mode, which[chosen[-1:]])[:, 0].astype(float)
-        factors[1 - mode][:, j] = sets[1 - mode][j](vector)
-        vector -= basis[:, :j] @ (basis[:, :j].T @ vector)
+    kept = sets[1 - mode].kept
+    for size, j in enumerate(sorted(range(r), key=lambda j: j not in kept)):
+        if j in kept:
+            vector = factors[1 - mode][:, j].astype(float)
+        elif len(chosen) == len(left) or not left.max() > 1e-12 * data.sqnorm / len(left):
+            break
+        else:
+            chosen.append(int(rng.choice(len(left), p=left / left.sum())))
+            vector = data.vectors(mode, which[chosen[-1:]])[:, 0].astype(float)
+            factors[1 - mode][:, j] = sets[1 - mode][j](vector)
+        vector -= basis[:, :size] @ (basis[:, :size].T @ vector)
         vector /= max(np.linalg.norm(vector), 1e-300)
-        basis[:, j] = vector
+        basis[:, size] = vector
         left = np.maximum(left - data.times(vector, mode)[which] ** 2, 0)
         left[chosen] = 0
     return factors
@@ -115,7 +135,7 @@ def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Arr
     return data, which
 
 
-def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
+def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """From a truncated SVD: of each singular pair its stronger signed half, then projected; zeros filled with the mean.
 
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
@@ -123,36 +143,42 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """
     from sklearn.utils.extmath import randomized_svd  # a second to import, and needed here alone
 
-    factors = random(data, r, sets, rng)
+    factors = random(data, r, sets, rng, known)
     rank = min(r, *data.shape)
     left, values, right = randomized_svd(data.matrix, rank, random_state=int(rng.integers(2**31)))
-    for j in range(rank):
-        u, v = left[:, j], right[j]
+    free = [j for j in range(r) if not any(j in s.kept for s in sets)]
+    for p, j in enumerate(free[:rank]):
+        u, v = left[:, p], right[p]
         if np.linalg.norm(np.maximum(u, 0)) * np.linalg.norm(np.maximum(v, 0)) < (
             np.linalg.norm(np.minimum(u, 0)) * np.linalg.norm(np.minimum(v, 0))
         ):
             u, v = -u, -v
         for mode, vector in ((0, np.maximum(u, 0)), (1, np.maximum(v, 0))):
-            vector = vector.astype(float) * np.sqrt(values[j])
+            vector = vector.astype(float) * np.sqrt(values[p])
             vector[vector == 0] = vector.mean()
             factors[mode][:, j] = sets[mode][j](vector)
     return factors
 
 
-STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator], Factors]] = {
+STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator, Knowledge], Factors]] = {
     "random": random,
     "samples": samples,
     "nndsvd": nndsvd,
 }
 
 
-def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
-    """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision."""
+def starting_factors(
+    init: Any, data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
+) -> Factors:
+    """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision.
+
+    Columns that are ``known`` are as they are known.
+    """
     if isinstance(init, str):
         if init not in STARTS:
             names = ", ".join(map(repr, (*STARTS, "gradual")))
             raise ValueError(f"init={init!r} is not one of {names}, or (activations, components)")
-        factors = STARTS[init](data, r, sets, rng)
+        factors = STARTS[init](data, r, sets, rng, known)
         factors = [
             f if isinstance(s, Columns) or isinstance(f, Held) else s.project(f)
             for f, s in zip(factors, sets, strict=True)
@@ -162,17 +188,20 @@ def starting_factors(init: Any, data: Data, r: int, sets: Sequence[Sets], rng: G
             sets[mode].project(_given(name, array, (data.shape[mode], r)))
             for mode, (name, array) in enumerate(zip(("activations", "components"), _pair(init), strict=True))
         ]
+        factors = [f if k is None else k.put(f) for f, k in zip(factors, known, strict=True)]
         if isinstance(data, Chunked):
             factors[0] = data.hold(Given(factors[0].astype(data.dtype)), r)
     return [f if isinstance(f, Held) else np.asfortranarray(f, dtype=data.dtype) for f in factors]
 
 
-def starting_parts(init: Any, data: Whole, r: int, sets: Sequence[Sets], rng: Generator) -> Array:
+def starting_parts(
+    init: Any, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
+) -> Array:
     """Parts alone (features × r), by name, or given as components (r × features)."""
     if isinstance(init, str):
-        return np.asarray(starting_factors(init, data, r, sets, rng)[1])
+        return np.asarray(starting_factors(init, data, r, sets, rng, (None, known))[1])
     parts = sets[1].project(_given("components", np.asarray(init).T, (data.shape[1], r)))
-    return np.asfortranarray(parts, dtype=data.dtype)
+    return np.asfortranarray(parts if known is None else known.put(parts), dtype=data.dtype)
 
 
 def _pair(init: Any) -> tuple[Array, Array]:
@@ -193,11 +222,20 @@ def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
     return array
 
 
-def scale_to(data: Data, factors: Factors, mode: int) -> None:
-    """Multiply ``factors[mode]`` so that the model is as large as X."""
-    size = float(np.vdot(gram(factors[0]), gram(factors[1])))
+def scale_to(data: Data, factors: Factors, mode: int, kept: Sequence[Sequence[int]] = ((), ())) -> None:
+    """Multiply ``factors[mode]`` so that the model is as large as X.
+
+    Columns that are ``kept`` stay, and what belongs to a kept column of the other factor starts as if that had norm 1.
+    """
+    grams = [gram(f) for f in factors]
+    scale, own = np.ones(len(grams[0])), list(kept[1 - mode])
+    scale[own] = 1 / np.sqrt(grams[1 - mode].diagonal()[own])
+    scale[list(kept[mode])] = 1
+    size = float(np.vdot(grams[mode] * np.outer(scale, scale), grams[1 - mode]))
     if size > 0:
-        factors[mode] *= factors[mode].dtype.type(np.sqrt(data.sqnorm / size))
+        scale *= np.sqrt(data.sqnorm / size)
+        scale[list(kept[mode])] = 1
+        factors[mode] *= scale.astype(factors[mode].dtype)
 
 
 def dead_components(grams: Sequence[Array]) -> Array:
@@ -206,13 +244,6 @@ def dead_components(grams: Sequence[Array]) -> Array:
     for g in grams:
         dead |= g.diagonal() <= 1e-24 * g.diagonal().max()
     return np.flatnonzero(dead)
-
-
-def row_errors(data: Whole, factor: Array, stats: Stats, mode: int) -> Array:
-    """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
-    own = factor.astype(float)
-    errors = data.sqnorms(mode) - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
-    return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
 def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
@@ -224,18 +255,18 @@ def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequenc
     """
     other = 1 - mode
     factors[mode][:, dead] = 0
-    errors = row_errors(data, factors[mode], stats, mode)
+    errors = data.row_errors(factors, stats, mode)
     alive = []
     for j, row in zip(dead, np.argsort(-errors, kind="stable"), strict=False):
-        residual = data.vectors(mode, np.array([row]))[:, 0] - factors[other] @ factors[mode][row]
+        residual = data.residuals(factors, mode, np.array([row]))[:, 0]
         if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
             break
         factors[other][:, j] = column = sets[other][j](np.maximum(residual, 0))
-        factors[mode][:, j] = best_fit(data.times(column, mode), factors[mode], factors[other], column)
+        factors[mode][:, j] = best_fit(data.residual_times(column, factors, mode), column)
         alive.append(int(j))
     return alive
 
 
-def best_fit(product: Array, factor: Array, other: Array, column: Array) -> Array:
-    """What of ``column`` each row takes best, y ≥ 0, where X·column is ``product`` and X ≈ factor·otherᵀ so far."""
-    return np.asarray(np.maximum(product - factor @ (other.T @ column), 0) / float(column @ column))
+def best_fit(product: Array, column: Array) -> Array:
+    """What of ``column`` each row takes best, y ≥ 0, where residual·column is ``product``."""
+    return np.asarray(np.maximum(product, 0) / float(column @ column))

@@ -8,18 +8,19 @@ anywhere without changing the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from .blocks import Block, nonnegative_encoder
+from .blocks import Block, nonnegative_encoder, settled
 from .data import Chunked, Data, Held, Matrix
-from .fit import Fit, Reviver, exact_relative_error
-from .metrics import explained, largest_move
-from .start import Factors, Zeros, best_fit, row_errors
+from .fit import Fit, Reviver, column_norms, exact_relative_error
+from .metrics import largest_move, shares
+from .start import Factors, Placed, Zeros, best_fit
 from .statistics import Array, Stats, gram
+from .updates import Known
 
 
 @dataclass(frozen=True)
@@ -60,27 +61,37 @@ class Step:
         r = self.parts.shape[1]
         moves = np.zeros((3, r))
         activations[:, list(self.dead)] = 0
+        if self.block is not None and chunk.unseen.size:  # nothing is known of them
+            free = np.setdiff1d(np.arange(r), self.block.sets.kept)
+            activations[np.ix_(chunk.unseen, free)] = 0
         for j in self.alive:
             column = self.parts[:, j]
-            activations[:, j] = best_fit(chunk.times(column, 0), activations, self.parts, column)
+            activations[:, j] = best_fit(chunk.residual_times(column, [activations, self.parts], 0), column)
         if self.block is not None:
-            stats = Stats(chunk.cross(self.parts, 0), self.gram, 0.0)
+            stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
             if self.measure:
                 moves = self.block.moves(activations, stats)
             activations, _ = self.block(activations, stats, {})
-        stats = Stats(chunk.cross(activations, 1), gram(activations), 0.0)
+        stats = chunk.sums([activations, self.parts], [None, self.gram], 1)
         return activations, Sums(stats, activations.sum(axis=0, dtype=float), moves)
 
 
 @dataclass(frozen=True)
 class Worst:
-    """The samples that are fitted worst: their numbers, errors, values and activations (``count`` at most)."""
+    """The samples that are fitted worst: their numbers, errors, values and activations (``count`` at most).
+
+    Values are NaN where they are missing.
+    """
 
     count: int
     rows: Array
     errors: Array
     samples: Array
     activations: Array
+
+    def residual(self, parts: Array) -> Array:
+        """What the parts leave of them, where they are observed."""
+        return np.nan_to_num(self.samples - self.activations @ parts.T, nan=0.0)
 
     def __add__(self, other: Worst) -> Worst:
         rows, errors = np.append(self.rows, other.rows), np.append(self.errors, other.errors)
@@ -105,10 +116,10 @@ class FindWorst:
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Worst]:
         """The activations, unchanged but for the dead, and the worst samples."""
         activations[:, self.dead] = 0
-        stats = Stats(chunk.cross(self.parts, 0), self.gram, 0.0)
-        errors = row_errors(chunk, activations, stats, 0)
+        stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
+        errors = chunk.row_errors([activations, self.parts], stats, 0)
         best = np.argsort(-errors, kind="stable")[: len(self.dead)]
-        samples = chunk.vectors(0, best).T
+        samples = chunk.raw(best)
         return activations, Worst(len(self.dead), chunk.first + best, errors[best], samples, activations[best])
 
 
@@ -123,7 +134,7 @@ class Streamed(Fit):
     def sweep(self, step: Step) -> Sums:
         """Pass over X once."""
         sums: Sums = self.held.sweep(step)
-        self.last = replace(sums.stats, sqnorm=self.data.sqnorm)
+        self.last = self.data.settled(sums.stats)
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
 
@@ -168,9 +179,8 @@ class Streamed(Fit):
 
     def normalise(self, mode: int) -> None:
         """Move the scale of one factor's columns to the other, in what is known of the activations too."""
-        norms = np.sqrt(self.grams[mode].diagonal())
+        norms = column_norms(self.grams[mode], self.kept)
         super().normalise(mode)
-        norms[norms == 0] = 1
         scale = norms if mode == 1 else 1 / norms
         self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
 
@@ -187,11 +197,11 @@ class Streamed(Fit):
         least = 1e-12 * self.data.sqnorm / self.data.shape[0]
         alive: list[int] = []
         for k, j in enumerate(dead[: len(worst.errors)].tolist()):
-            residual = worst.samples[k] - parts @ worst.activations[k]
+            residual = worst.residual(parts)[k]
             if worst.errors[k] <= least or residual.max() <= 0:
                 break
             parts[:, j] = column = sets[j](np.maximum(residual, 0))
-            worst.activations[:, j] = best_fit(worst.samples @ column, worst.activations, parts, column)
+            worst.activations[:, j] = best_fit(worst.residual(parts) @ column, column)
             alive.append(j)
         self.grams[1] = gram(parts)
         return dead.tolist(), alive
@@ -225,20 +235,32 @@ class Solved:
     explained: Array
 
 
+@dataclass(frozen=True)
+class Solve:
+    """Solve a chunk's activations for good, see `Block.solved`; the sums are their loss, and what each part fits."""
+
+    parts: Array
+    encoder: Block
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Array]:
+        """The activations of the chunk, and its sums."""
+        activations, loss, fitted = self.encoder.solved(chunk, self.parts, activations)
+        return activations, np.append(loss, fitted)
+
+
 class SolvedInChunks:
     """The same for data in chunks, whose passes are made when they are needed."""
 
-    def __init__(self, data: Chunked, parts: Array, encoder: Block) -> None:
-        self.data, self.parts, self.gram = data, parts, gram(parts)
-        self.start, self.step = Zeros(parts.shape[1], data.dtype), Step(parts, self.gram, encoder)
+    def __init__(self, data: Chunked, parts: Array, encoder: Block, start: Zeros | Placed) -> None:
+        self.data, self.parts = data, parts
+        self.start, self.step = start, Solve(parts, encoder)
 
     @cached_property
-    def summed(self) -> tuple[Held, Stats]:
-        """One pass: the activations with their chunks, and the statistics of the parts."""
+    def summed(self) -> tuple[Held, Array]:
+        """One pass: the activations with their chunks, and their sums."""
         self.data.check()
         held = self.data.hold(self.start, self.parts.shape[1])
-        sums: Sums = held.sweep(self.step)
-        return held, replace(sums.stats, sqnorm=self.data.sqnorm)
+        return held, held.sweep(self.step)
 
     @cached_property
     def activations(self) -> Any:
@@ -249,24 +271,37 @@ class SolvedInChunks:
     @cached_property
     def relative_error(self) -> float:
         """‖X − model‖ / ‖X‖."""
-        held, stats = self.summed
-        return exact_relative_error(self.data, [held, self.parts], stats.loss(self.parts, self.gram))
+        held, sums = self.summed
+        return exact_relative_error(self.data, [held, self.parts], float(sums[0]))
 
     @cached_property
     def explained(self) -> Array:
         """Each part's share of the fit."""
-        return explained(self.parts, self.summed[1])
+        return shares(self.summed[1][1:], self.data.sqnorm)
 
 
-def solve_activations(data: Any, parts: Array, encoder: Block | None = None) -> Solved | SolvedInChunks:
-    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks."""
+def appraised(data: Any, parts: Array, activations: Array) -> Solved:
+    """What activations that are settled leave and explain, for X in memory."""
+    parts = np.asfortranarray(parts, dtype=data.dtype)
+    _, loss, fitted = settled(parts.shape[1]).solved(data, parts, activations)
+    return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
+
+
+def solve_activations(
+    data: Any, parts: Array, encoder: Block | None = None, known: Known | None = None
+) -> Solved | SolvedInChunks:
+    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks.
+
+    Those that are ``known`` already stay.
+    """
     parts = np.asfortranarray(parts, dtype=data.dtype)
     r = parts.shape[1]
     encoder = encoder or nonnegative_encoder(r)
+    start: Zeros | Placed = Zeros(r, data.dtype)
+    if known is not None:
+        encoder, start = encoder.keeping(known), Placed(start, known)
     if isinstance(data, Chunked):
-        return SolvedInChunks(data, parts, encoder)
-    activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")
-    stats = data.statistics([activations, parts], [np.zeros((r, r)), gram(parts)], 0)
-    activations, _ = encoder(activations, stats, {})
-    error = exact_relative_error(data, [activations, parts], stats.loss(activations))
-    return Solved(activations, error, explained(activations, stats))
+        return SolvedInChunks(data, parts, encoder, start)
+    activations, loss, fitted = encoder.solved(data, parts, start(0, data.shape[0]))
+    error = exact_relative_error(data, [activations, parts], loss)
+    return Solved(activations, error, shares(fitted, data.sqnorm))

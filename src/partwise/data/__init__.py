@@ -17,6 +17,8 @@ from .chunks import Chunked, Held, named, released_on_error
 from .dense import DenseData
 from .divergence import DivergenceData
 from .matrix import Data, Matrix, Whole, Wrapped, check_values
+from .missing import Missing, MissingDense, check_seen
+from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 
@@ -27,11 +29,13 @@ __all__ = [
     "DivergenceData",
     "Held",
     "Matrix",
+    "Missing",
     "SparseData",
     "StoredData",
     "Whole",
     "Wrapped",
     "as_data",
+    "check_seen",
     "check_values",
     "is_lazy",
     "named",
@@ -51,22 +55,37 @@ def is_lazy(X: Any) -> bool:
         return False
 
 
-def as_data(X: Any, memory_limit: int | None = None) -> Matrix | Chunked:
+def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, mask: Any = None) -> Matrix | Chunked:
     """X as data: arrays (float32 and float64 kept, other numbers as float64) or scipy sparse, checked.
 
     A Dask array stays where it is. What else `is_lazy` is read whole if it takes at most ``memory_limit`` bytes (1 GiB
     by default), else chunk by chunk, its values being checked by the first pass. Raises ValueError for what no
-    factorization can use: not two-dimensional, empty, NaN, infinite or negative.
+    factorization can use: not two-dimensional, empty, NaN, infinite or negative. With ``missing`` NaN means a missing
+    entry (in a dense X), and so does whatever stands where ``mask`` is false.
     """
     if isinstance(X, Matrix | Chunked):
         return X
+    if mask is not None:
+        if is_lazy(X):
+            raise ValueError("a mask needs X in memory: load X, or write NaN where it is missing and give missing='em'")
+        return as_observed(X if sp.issparse(X) else np.asarray(X), mask, missing)
     if sp.issparse(X):
         return SparseData(X)
     if not is_lazy(X):
-        return DenseData(X)
+        return as_dense(X, missing)
     if type(X).__module__.split(".")[0] == "dask":
         from .cluster import DaskData  # whoever has a Dask array has Dask
 
-        return DaskData(X)
+        return DaskData(X, missing)
     limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
-    return StoredData(stored, limit) if stored.nbytes > limit else DenseData(stored.whole())
+    return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
+
+
+def as_dense(X: Any, missing: bool) -> DenseData:
+    """An array as data, some of which may be ``missing``; if nothing is, as if nobody had asked."""
+    if not missing:
+        return DenseData(X)
+    data = DenseData(X, check=False)
+    if np.isnan(data.matrix.min()):
+        return MissingDense(data.matrix)
+    return DenseData(data.matrix)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..statistics import Array, gram
+from ..statistics import Array, Stats, gram
+from .dense import DenseData
 from .matrix import Matrix, check_scale
+from .missing import MissingDense
 
 Start = Callable[[int, int], Array]  # activations to begin with, of samples first … end
 Step = Callable[
@@ -31,6 +33,16 @@ class Chunked(ABC):
     bounds: Sequence[int]
     squared = True
     here = True  # whether activations lie in this process
+    missing = False  # whether NaN means a missing entry
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no entry is missing: the first pass knows, where any may be."""
+        return not self.missing or bool((self.survey.seen == self.shape[0]).all())
+
+    def kind(self) -> type[DenseData]:
+        """What a dense chunk is: while the first pass is not over, any entry may be missing."""
+        return MissingDense if self.missing and not self.__dict__.get("complete", False) else DenseData
 
     @property
     def size(self) -> int:
@@ -83,6 +95,14 @@ class Chunked(ABC):
         if mode == 0:
             raise ValueError("the norms of samples stay with their chunks")
         return self.survey.squares
+
+    def counts(self, mode: int) -> Array:
+        """How many samples have each feature (mode 1)."""
+        return self.survey.seen
+
+    def settled(self, stats: Stats) -> Stats:
+        """Sums of the chunks' statistics as statistics: with ‖X‖², which completed chunks have summed up themselves."""
+        return replace(stats, sqnorm=self.sqnorm) if self.complete else stats
 
     def squared_error(self, factors: Sequence[Any]) -> float:
         """‖X − model‖², from the residual itself."""
@@ -148,20 +168,21 @@ def released_on_error(factors: Sequence[Any]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Survey:
-    """‖·‖² of each feature, and the largest entry."""
+    """‖·‖² of each feature, the largest entry, and how many samples have each feature."""
 
     squares: Array
     peak: float
+    seen: Array
 
     def __add__(self, other: Survey) -> Survey:
-        return Survey(self.squares + other.squares, max(self.peak, other.peak))
+        return Survey(self.squares + other.squares, max(self.peak, other.peak), self.seen + other.seen)
 
 
 def surveyed(chunk: Matrix) -> Survey:
     """The survey of a chunk, whose values are found to be good."""
     chunk.check()
     check_scale(chunk.peak, chunk.dtype, np.inf)  # a chunk may be dark, but not too bright
-    return Survey(chunk.sqnorms(1), chunk.peak)
+    return Survey(chunk.sqnorms(1), chunk.peak, chunk.counts(1))
 
 
 def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:

@@ -26,7 +26,6 @@ from threadpoolctl import threadpool_limits
 
 from ..statistics import Array
 from .chunks import Chunked, Held, Start, Step
-from .dense import DenseData
 from .matrix import Matrix, check_shape
 from .sparse import SparseData
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
@@ -42,7 +41,8 @@ class DaskData(Chunked):
 
     here = False
 
-    def __init__(self, X: da.Array) -> None:
+    def __init__(self, X: da.Array, missing: bool = False) -> None:
+        self.missing = missing
         if X.dtype.kind not in "buif":
             raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
@@ -56,7 +56,11 @@ class DaskData(Chunked):
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
         self.dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         self.array, self.client = X, active_client()
-        self.places = [Place(k, first, end) for k, (first, end) in enumerate(pairwise(self.bounds))]
+
+    @property
+    def places(self) -> list[Place]:
+        """Which samples each chunk holds."""
+        return [Place(k, *bounds, self.kind()) for k, bounds in enumerate(pairwise(self.bounds))]
 
     @cached_property
     def near(self) -> da.Array:
@@ -138,7 +142,7 @@ class DaskData(Chunked):
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])
         if sp.issparse(rows[0]):
             return SparseData(sp.vstack(rows, format="csr"), check=False)
-        return DenseData(np.concatenate(rows), check=False)
+        return self.kind()(np.concatenate(rows), check=False)
 
     def mapped(self, start: Start, step: Step, r: int) -> da.Array:
         """The activations after one step from the start, as a Dask array that is computed when it is asked for."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..compiled import reduction
-from ..statistics import Array, Stats
+from ..statistics import Array, Stats, gram
 
 CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
 
@@ -21,6 +21,11 @@ class Data(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
+
+    @property
+    def complete(self) -> bool:
+        """Whether no entry is missing."""
+        ...
 
     @property
     def size(self) -> int:
@@ -39,6 +44,10 @@ class Data(Protocol):
 
     def sqnorms(self, mode: int) -> Array:
         """‖·‖² of each sample (mode 0) or feature (mode 1)."""
+        ...
+
+    def counts(self, mode: int) -> Array:
+        """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
         ...
 
     def subset(self, which: Array) -> Matrix:
@@ -72,6 +81,18 @@ class Whole(Data, Protocol):
         """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
         ...
 
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), whose statistics are ``stats``."""
+        ...
+
+    def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
+        """What the model leaves of samples (mode 0) or features (mode 1), as the columns of a dense array."""
+        ...
+
+    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
+        """The same as `times` for what the model leaves of X."""
+        ...
+
 
 class Matrix(ABC):
     """What dense and sparse matrices share; ``first`` is the number of its first sample, if it is a chunk of X."""
@@ -80,6 +101,7 @@ class Matrix(ABC):
     dtype: np.dtype[Any]
     matrix: Any
     squared = True
+    complete = True
     first = 0
 
     @property
@@ -102,6 +124,28 @@ class Matrix(ABC):
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         return Stats(self.cross(factors[1 - mode], mode), grams[1 - mode], self.sqnorm)
+
+    def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Stats:
+        """The statistics without ‖X‖², where that is the same for all factors; what is None need not be known."""
+        other = grams[1 - mode]
+        return Stats(self.cross(factors[1 - mode], mode), gram(factors[1 - mode]) if other is None else other, 0.0)
+
+    def patterns(self, parts: Array) -> Iterator[tuple[Any, Stats]]:
+        """Samples that are observed at the same features, and the statistics of their activations there."""
+        yield slice(None), Stats(self.cross(parts, 0), gram(parts), self.sqnorm)
+
+    def counts(self, mode: int) -> Array:
+        """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
+        return np.full(self.shape[mode], self.shape[1 - mode])
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Samples that are missing altogether."""
+        return np.empty(0, dtype=int)
+
+    def raw(self, which: Array) -> Array:
+        """Some samples, one a row, NaN where they are missing."""
+        return self.vectors(0, which).T
 
     def cross(self, rest: Array, mode: int) -> Array:
         """X·rest (mode 0) or Xᵀ·rest (mode 1); the next call for the same mode overwrites it."""
@@ -142,6 +186,15 @@ class Matrix(ABC):
     @abstractmethod
     def vectors(self, mode: int, which: Array) -> Array: ...
 
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        return row_errors(self.sqnorms(mode), factors[mode], stats)
+
+    def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
+        return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
+
+    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
+        return np.asarray(self.times(vector, mode) - factors[mode] @ (factors[1 - mode].T @ vector))
+
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
 
@@ -166,8 +219,20 @@ class Wrapped:
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
         self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
+        self.complete, self.counts = data.complete, data.counts
         self.matrix, self.sqnorm = data.matrix, data.sqnorm
         self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
+
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
+        return row_errors(self.sqnorms(mode), factors[mode], stats)
+
+
+def row_errors(sqnorms: Array, factor: Array, stats: Stats) -> Array:
+    """‖·‖² of the residual of each row that a factor stands for, from the row's own and its statistics."""
+    own = factor.astype(float)
+    errors = sqnorms - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
+    return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
@@ -192,7 +257,10 @@ def check_values(least: float, largest: float, find: Any) -> None:
         return
     i, j, value = find()
     if np.isnan(value):
-        raise ValueError(f"Input X contains NaN, first at row {i}, column {j}: remove or impute missing values")
+        raise ValueError(
+            f"Input X contains NaN, first at row {i}, column {j}: give missing='em' to fit what is observed, "
+            "or remove or impute missing values"
+        )
     if np.isinf(value):
         raise ValueError(f"Input X contains infinity, first at row {i}, column {j}: replace or remove it")
     raise ValueError(

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Start, Step, named
-from .dense import DenseData
 from .matrix import Matrix, check_shape
 
 LIMIT = 2**30  # bytes that X may take in memory, if the user names no limit
@@ -126,7 +125,8 @@ def as_stored(X: Any) -> Stored:
 class StoredData(Chunked):
     """A stored array, read in chunks of samples; a thread reads the next while the last is worked on."""
 
-    def __init__(self, stored: Stored, limit: int) -> None:
+    def __init__(self, stored: Stored, limit: int, missing: bool = False) -> None:
+        self.missing = missing
         self.stored, self.shape, self.dtype = stored, (stored.shape[0], stored.shape[1]), stored.kind
         row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
         if row * BUFFERS > limit:
@@ -152,7 +152,7 @@ class StoredData(Chunked):
                     array = ahead.result()
                 if k + 2 < len(self.bounds):
                     ahead = reader.submit(read, k + 1)
-                chunk = DenseData(array, check=False)
+                chunk = self.kind()(array, check=False)
                 chunk.first = self.bounds[k]
                 yield chunk
 
@@ -180,7 +180,7 @@ class StoredData(Chunked):
             first = which[start] // step * step
             rows = self.stored.read(first, min(first + step, self.shape[0]), buffer)
             found[start:stop] = rows[which[start:stop] - first]
-        return DenseData(found, check=False)
+        return self.kind()(found, check=False)
 
 
 class HeldHere(Held):

@@ -71,12 +71,13 @@ class Place:
     index: int
     first: int
     end: int
+    kind: type[DenseData] = DenseData
 
     def matrix(self, block: Any, features: int) -> Matrix:
         """The chunk's values as a matrix that knows its place."""
         if block.shape != (self.end - self.first, features):
             raise ValueError(f"it has shape {block.shape} instead of {(self.end - self.first, features)}")
-        chunk = SparseData(block, check=False) if sp.issparse(block) else DenseData(block, check=False)
+        chunk: Matrix = SparseData(block, check=False) if sp.issparse(block) else self.kind(block, check=False)
         chunk.first = self.first
         return chunk
 

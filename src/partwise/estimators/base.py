@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..ask import as_bytes
+from ..ask import as_bytes, as_choice
 from ..blocks import Block
 from ..data import Data, as_data, is_lazy
 from ..projections import hoyer_sparsity
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, solve_activations
+from ..updates import Known
 from .notebook import Shown
 
 KEPT = ("activations_", "sample_names_", "part_shape_")
@@ -44,14 +45,18 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype)
 
-    def _solve(self, data: Data) -> Solved | SolvedInChunks:
-        """The best activations for the parts."""
-        return solve_activations(data, self._parts(), self._encoder)
+    def _solve(self, data: Data, known: Known | None = None) -> Solved | SolvedInChunks:
+        """The best activations for the parts, but for those that are known."""
+        return solve_activations(data, self._parts(), self._encoder, known)
 
-    def transform(self, X: Any) -> Array:
-        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
+    def transform(self, X: Any, *, mask: Any = None) -> Array:
+        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly.
+
+        With missing entries (``missing="em"``, or where ``mask`` is false) for what is observed of each sample; those
+        of a sample that is missing altogether are zero.
+        """
         check_is_fitted(self)
-        return as_output(self._solve(self._validated(X, reset=False)).activations)
+        return as_output(self._solve(self._validated(X, reset=False, mask=mask)).activations)
 
     def inverse_transform(self, X: Any) -> Array:
         """The samples that activations stand for: activations · components_ (``scaling_`` between them, if any)."""
@@ -61,10 +66,10 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
         return np.asarray(X @ self._parts().T)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The share of ‖X‖² that the parts explain, at best 1."""
+    def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:
+        """The share of ‖X‖² (of what is observed) that the parts explain, at best 1."""
         check_is_fitted(self)
-        return 1 - self._solve(self._validated(X, reset=False)).relative_error ** 2
+        return 1 - self._solve(self._validated(X, reset=False, mask=mask)).relative_error ** 2
 
     def sparse_components(self) -> sp.csr_array:
         """``components_`` as a sparse array, which for sparse parts is much smaller."""
@@ -131,9 +136,10 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         save(self, path)
 
-    def _validated(self, X: Any, reset: bool) -> Data:
+    def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
         """X as data; what is not in memory is left where it is."""
         limit = as_bytes(self.memory_limit, "memory_limit")
+        missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):
             return as_data(
                 validate_data(
@@ -143,9 +149,11 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                     accept_sparse=("csr", "csc"),
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
-                )
+                ),
+                missing=missing,
+                mask=mask,
             )
-        data = as_data(X, limit)
+        data = as_data(X, limit, missing, mask)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):
@@ -164,6 +172,7 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = self.missing == "em"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, warn_user
+from ..ask import as_count, as_generator, as_known, warn_user
 from ..data import Data
 from ..factorize import Callback, Result
-from ..fit import exact_relative_error
 from ..interrupts import interrupts
-from ..metrics import explained
 from ..progress import progress_line
 from ..recipes import DEFAULTS, RECIPES
-from ..statistics import Array, Stats, gram
-from ..stream import Solved, SolvedInChunks
+from ..statistics import Array
+from ..stream import Solved, SolvedInChunks, appraised
 from .base import Parts, as_output
 from .hooks import CallbackSupportMixin, Hooks, with_callbacks
 
@@ -49,6 +47,14 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
+    fixed_components : array of shape (at most n_components, n_features), optional
+        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
+        NaN, and each row that is not there, is a part to be found.
+    fixed_activations : array of shape (n_samples, at most n_components), optional
+        The activations of the first parts over the training samples, likewise by columns.
+    missing : {"error", "em"}, default="error"
+        What NaN in a dense X means: an error, or a missing entry, of which the fit takes what its own model says (EM).
+        The loss, the errors and the scores are then those of the observed entries.
     init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
         Where the fit starts; by default what the recipe starts from.
     n_init : int, default=1
@@ -121,6 +127,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         recipe_params: dict[str, Any] | None = None,
         l1: Any = 0.0,
         l2: Any = 0.0,
+        fixed_components: Any = None,
+        fixed_activations: Any = None,
+        missing: str = "error",
         init: Any = None,
         n_init: int = 1,
         max_iter: int = 200,
@@ -141,6 +150,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         self.recipe_params = recipe_params
         self.l1 = l1
         self.l2 = l2
+        self.fixed_components = fixed_components
+        self.fixed_activations = fixed_activations
+        self.missing = missing
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -154,15 +166,15 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> SparseNMF:
-        """Find the parts of X (samples × features, nonnegative)."""
-        self.fit_transform(X)
+    def fit(self, X: Any, y: Any = None, *, mask: Any = None) -> SparseNMF:
+        """Find the parts of X (samples × features, nonnegative); what stands where ``mask`` is false is missing."""
+        self.fit_transform(X, mask=mask)
         return self
 
     @with_callbacks
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, mask: Any = None) -> Array:
         """Find the parts of X, and return the activations of its samples."""
-        data = self._validated(X, reset=True)
+        data = self._validated(X, reset=True, mask=mask)
         best = min(self._fits(data, X), key=lambda result: float(result.losses[-1]))
         activations = self._store(best, data)
         if best.exhausted:
@@ -195,6 +207,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
                             data,
                             self.n_components,
                             **asked,
+                            fixed_components=self.fixed_components,
+                            fixed_activations=self.fixed_activations,
                             init=self.init,
                             max_iter=self.max_iter,
                             tol=self.tol,
@@ -258,12 +272,11 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         elif hasattr(self, "scaling_"):
             del self.scaling_
         if result.encoder is not None:
-            solved: Solved | SolvedInChunks = self._solve(data)
+            size, kind = self.n_components_, data.dtype
+            known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
+            solved: Solved | SolvedInChunks = self._solve(data, known)
         else:
-            factors = [result.activations, np.asfortranarray(self._parts(), dtype=data.dtype)]
-            stats: Stats = data.statistics(factors, [gram(f) for f in factors], 0)
-            error = exact_relative_error(data, factors, stats.loss(factors[0]))
-            solved = Solved(factors[0], error, explained(factors[0], stats))
+            solved = appraised(data, self._parts(), result.activations)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)

@@ -10,9 +10,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..ask import as_amount, as_columns, as_count, as_generator, as_penalties, warn_of_capacity, warn_user
+from ..ask import (
+    as_amount,
+    as_columns,
+    as_count,
+    as_generator,
+    as_known,
+    as_penalties,
+    warn_of_capacity,
+    warn_user,
+)
 from ..blocks import Block, nonnegative_encoder
-from ..data import Matrix
+from ..data import Matrix, check_seen
 from ..factorize import Iteration
 from ..interrupts import interrupts
 from ..progress import progress_line
@@ -43,6 +52,10 @@ class MiniBatchSparseNMF(Parts):
         Passes over the parts for each batch.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties on a sample's activations, and on the parts.
+    fixed_components : array of shape (at most n_components, n_features), optional
+        Parts that are known, as in `SparseNMF`.
+    missing : {"error", "em"}, default="error"
+        What NaN means, as in `SparseNMF`.
     init : {"samples", "random"} or array of shape (n_components, n_features)
         Where the parts start; "samples" are far-apart ones of the first batch.
     max_iter : int, default=20
@@ -105,6 +118,8 @@ class MiniBatchSparseNMF(Parts):
         component_sweeps: int = 1,
         l1: Any = 0.0,
         l2: Any = 0.0,
+        fixed_components: Any = None,
+        missing: str = "error",
         init: Any = "samples",
         max_iter: int = 20,
         tol: float = 1e-4,
@@ -121,6 +136,8 @@ class MiniBatchSparseNMF(Parts):
         self.component_sweeps = component_sweeps
         self.l1 = l1
         self.l2 = l2
+        self.fixed_components = fixed_components
+        self.missing = missing
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -155,6 +172,8 @@ class MiniBatchSparseNMF(Parts):
 
     def _fit(self, X: Any) -> Any:
         data = self._validated(X, reset=True)
+        if not data.complete:
+            check_seen(data.counts(1))
         size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
         tol = as_amount(self.tol, "tol")
         max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
@@ -201,12 +220,17 @@ class MiniBatchSparseNMF(Parts):
         r = as_count(self.n_components, "n_components")
         self._rng = as_generator(self.random_state)
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
-        warn_of_capacity(sets[1], data)
+        known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype)
+        if known is None:
+            warn_of_capacity(sets[1], data)
         penalties = as_penalties(self.l1, self.l2, sets)
         self._encoder = nonnegative_encoder(r, *penalties[0])
         sweeps = as_count(self.component_sweeps, "component_sweeps")
         self._block = Block(Sequential(sweeps), sets[1], *penalties[1])
-        self._running = Running(starting_parts(self.init, data, r, sets, self._rng), None, {})
+        if known is not None:
+            self._block = self._block.keeping(known)
+            sets[1] = known.kept(sets[1])
+        self._running = Running(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
 
     def _learn(self, batch: Matrix, keep: float) -> float:
@@ -214,7 +238,7 @@ class MiniBatchSparseNMF(Parts):
         self.n_steps_ += 1
         return self._running.step(batch, self._encoder, self._block, keep)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, mask: Any = None) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
         check_is_fitted(self, "components_")
-        return super().transform(X)
+        return super().transform(X, mask=mask)

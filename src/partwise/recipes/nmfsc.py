@@ -60,7 +60,8 @@ def nmfsc(
     task = Task(X, n_components, options)
     activations = as_columns(activation_sparsity, task.r, projection, "activation_sparsity")
     parts = as_columns(sparsity, task.r, projection)
-    warn_of_capacity(parts, task.data)
+    if task.known[1] is None:
+        warn_of_capacity(parts, task.data)
     if sparsity is not None:
         parts = Columns(tuple(FreeNorm(s, keep=True) for s in parts))
     free = activation_sparsity is None

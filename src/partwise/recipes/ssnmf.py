@@ -71,7 +71,7 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, mask
         See `partwise.recipes.task.Options`. If faithful, ``init`` is "random" and ``tol`` 0 by default.
 
     Returns
@@ -93,7 +93,8 @@ def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    warn_of_capacity(sets[1], task.data)
+    if task.known[1] is None:
+        warn_of_capacity(sets[1], task.data)
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1

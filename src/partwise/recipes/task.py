@@ -13,16 +13,16 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_count, as_generator, as_jobs, as_path
+from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
 from ..blocks import Block, nonnegative_encoder
 from ..checkpoint import Checkpoint, Resumed, check_place, problem_of
-from ..data import Chunked, Data, Matrix, as_data
+from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..factorize import Callback, Result, factorize
 from ..fit import Reviver, give_unit_norm
 from ..interrupts import interrupts
 from ..start import Factors, revive, scale_to, starting_factors
 from ..statistics import gram
-from ..updates import Sets
+from ..updates import Columns, Sets
 
 Side = Literal["activations", "components"]
 Function = TypeVar("Function", bound=Callable[..., Result])
@@ -58,6 +58,15 @@ class Options(TypedDict, total=False):
     resume_from : path
         A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
         never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
+    fixed_components : array of shape (at most n_components, features)
+        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
+        NaN, and each row that is not there, is a part to be found.
+    fixed_activations : array of shape (samples, at most n_components)
+        The activations of the first parts, likewise by columns.
+    missing : {"error", "em"}
+        What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
+    mask : array or scipy sparse of the shape of X
+        True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
     """
 
     init: Any
@@ -72,6 +81,10 @@ class Options(TypedDict, total=False):
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int
     resume_from: str | os.PathLike[str] | None
+    fixed_components: Any
+    fixed_activations: Any
+    missing: Literal["error", "em"]
+    mask: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -87,6 +100,10 @@ DEFAULTS: dict[str, Any] = {
     "checkpoint": None,
     "checkpoint_every": 10,
     "resume_from": None,
+    "fixed_components": None,
+    "fixed_activations": None,
+    "missing": "error",
+    "mask": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -131,7 +148,10 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
+        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
+        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        if not self.data.complete:
+            check_seen(self.data.counts(1))
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
         self.r = as_count(n_components, "n_components")
@@ -140,6 +160,10 @@ class Task:
             given = isinstance(self.options["random_state"], numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
         self.before = self.rng.bit_generator.state
+        self.known = [
+            as_known(self.options[name], self.r, length, name, self.data.dtype)
+            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=True)
+        ]
 
     def run(
         self,
@@ -160,9 +184,12 @@ class Task:
         ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by.
         """
         limits = self.limits(tol)
+        blocks = self.partly(blocks, plain=data is None)
         start = init if self.options["init"] is None else self.options["init"]
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, start)
+        if not self.data.complete:
+            self.check_missing(order, start)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -206,10 +233,27 @@ class Task:
             factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
         return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
+    def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
+        """The blocks, with what is known left alone: its other side takes the scale."""
+        blocks = list(blocks)
+        for mode, known in enumerate(self.known):
+            if known is None:
+                continue
+            sets, others = blocks[mode].sets, blocks[1 - mode].sets
+            if not plain or not isinstance(sets, Columns) or not (isinstance(others, Columns) or others.scale_free):
+                name = ("fixed_activations", "fixed_components")[mode]
+                raise ValueError(f"{name} cannot be kept by this method, which binds all parts together: take ssnmf")
+            blocks[mode] = blocks[mode].keeping(known)
+            if isinstance(others, Columns):
+                blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
+        return blocks
+
     def whole(self) -> Matrix:
         """The data, for methods that need all of it in one place."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
+        if not self.data.complete:
+            raise ValueError("this method needs all entries of X: impute those that are missing, or take ssnmf")
         return self.data
 
     def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
@@ -224,13 +268,26 @@ class Task:
         if isinstance(start, str) and start == "gradual":
             raise ValueError("init='gradual' needs X in memory: take 'samples' or 'random'")
 
+    def check_missing(self, order: Sequence[int], start: Any) -> None:
+        """Refuse what cannot be done while entries are missing."""
+        if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss after the parts would take one pass more
+            raise ValueError("X has missing entries and comes in chunks of samples: load it into memory, or take ssnmf")
+        if isinstance(start, str) and start == "nndsvd":
+            raise ValueError("init='nndsvd' needs all entries of X: take 'samples' or 'random'")
+
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
-        factors = starting_factors(start, self.data, self.r, sets, self.rng)
+        factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
+        if isinstance(self.data, Matrix) and self.data.unseen.size:  # nothing is known of these samples
+            factors[0][self.data.unseen] = 0
+            factors[0] = sets[0].project(factors[0])
+            if self.known[0] is not None:
+                self.known[0].put(factors[0])
         if isinstance(start, str) and scaled is not None:
+            kept = [s.kept for s in sets]
             if sets[1 - scaled].scale_free:
-                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled)
-            scale_to(self.data, factors, scaled)
+                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled, sum(kept, ()))
+            scale_to(self.data, factors, scaled, kept)
         return factors
 
     def limits(self, tol: float) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from .gradient import Gradient
 from .greedy import Greedy
 from .halving import Halving
 from .multiplicative import Multiplicative
+from .partly import Known, Partly
 from .path import Path
 from .pivot import Pivot
 from .protocol import State, Update
 from .pruned import Pruned
 from .sequential import Sequential
-from .sets import Columns, Rows, Sets, Whole
+from .sets import Columns, Kept, Rows, Sets, Whole
 from .shared import Shared
 
 __all__ = [
@@ -25,7 +26,10 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Halving",
+    "Kept",
+    "Known",
     "Multiplicative",
+    "Partly",
     "Path",
     "Pivot",
     "Pruned",

@@ -38,6 +38,11 @@ class Sets(Protocol):
         """Whether each row has a set of its own, so that samples can be solved one by one."""
         ...
 
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Columns that stay as they are: what is said of the sets is said of the others."""
+        ...
+
     def __getitem__(self, j: int) -> Projection:
         """A set for column j while the other columns stay."""
         ...
@@ -82,9 +87,14 @@ class Columns:
         return self.sets[j]
 
     @cached_property
+    def kept(self) -> tuple[int, ...]:
+        """Columns that stay as they are."""
+        return tuple(j for j, s in enumerate(self.sets) if isinstance(s, Kept))
+
+    @cached_property
     def nonnegative(self) -> bool:
         """Whether nothing but y ≥ 0 is asked for, so that rows are independent of each other."""
-        return all(isinstance(s, Nonnegative) for s in self.sets)
+        return all(isinstance(s, Nonnegative | Kept) for s in self.sets)
 
     @cached_property
     def unit_norm(self) -> bool:
@@ -94,7 +104,7 @@ class Columns:
     @cached_property
     def scale_free(self) -> bool:
         """Whether every column may be multiplied by any positive number."""
-        return not any(getattr(s, "unit_norm", True) for s in self.sets)
+        return not any(getattr(s, "unit_norm", True) for s in self.sets if not isinstance(s, Kept))
 
     @property
     def by_rows(self) -> bool:
@@ -146,6 +156,7 @@ class Rows:
     unit_norm = False
     scale_free = True
     by_rows = True
+    kept = ()
 
     def __len__(self) -> int:
         return self.r
@@ -170,6 +181,17 @@ class Rows:
         for i, row in enumerate(factor):
             factor[i] = self.row(row, near=None if near is None else near[i])
         return factor
+
+
+@dataclass(frozen=True)
+class Kept:
+    """{``near``}: a column that stays as it is, whatever b is; without ``near`` b is taken to be the column."""
+
+    unit_norm = True  # it has a norm to keep: no scale can escape through it
+
+    def __call__(self, b: Any, near: Any = None) -> Array:
+        """The only point."""
+        return np.array(b if near is None else near)
 
 
 @dataclass(frozen=True)
@@ -204,6 +226,7 @@ class Whole:
     unit_norm = True
     scale_free = False
     by_rows = False
+    kept = ()
 
     def __len__(self) -> int:
         return self.r

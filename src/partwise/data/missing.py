@@ -1,0 +1,234 @@
+"""Matrices with missing entries, by expectation and maximisation (EM): what is missing is what the model says.
+
+The statistics of a factor F are those of X completed with the present model. With R the observed residual, zero where X
+is missing,
+
+    cross = R·rest + F·gram,      ‖completed X‖² = ‖R‖² + 2⟨F, R·rest⟩ + ⟨FᵀF, gram⟩,
+
+so that any update for complete data serves. The loss of the completed matrix is nowhere below the observed one,
+½‖R‖², and equal to it at the present F: where the one falls, so does the other. R is only ever formed for some rows at
+a time. A pass tells the loss and one factor's statistics together, so that an iteration has no pass more than factors.
+
+Reference: S. Zhang, W. Wang, J. Ford and F. Makedon, "Learning from incomplete ratings using non-negative matrix
+factorization", SIAM Data Mining 2006.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..statistics import Array, Stats, gram, inner
+from .dense import DenseData
+from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+
+
+class Visit(NamedTuple):
+    """What a pass has found: the statistics of one factor, and ‖R‖²."""
+
+    grams: tuple[Array, ...]
+    mode: int
+    stats: Stats
+    squares: float
+
+    def at(self, grams: Sequence[Array]) -> bool:
+        """Whether the factors are still the same: a Gram matrix is a new array whenever its factor has changed."""
+        return all(mine is yours for mine, yours in zip(self.grams, grams, strict=True))
+
+
+class Missing(Matrix):
+    """What dense and sparse matrices with missing entries share."""
+
+    complete = False
+    _last: Visit | None = None
+
+    @abstractmethod
+    def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
+        """out ← R·rest; ‖R‖²."""
+
+    @abstractmethod
+    def observed(self, which: Any) -> Array:
+        """Where some samples are observed (as many × features)."""
+
+    @abstractmethod
+    def digests(self) -> list[bytes]:
+        """A digest for each sample of where it is observed."""
+
+    @abstractmethod
+    def observed_values(self, which: Array, features: Array) -> Array:
+        """Some samples of equal pattern, at the features that are observed."""
+
+    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
+        """Those of X completed with the model; the same pass tells the loss."""
+        if self._last is None or self._last.mode != mode or not self._last.at(grams):
+            own, other = factors[mode], grams[1 - mode]
+            shape = (self.shape[mode], own.shape[1])
+            if mode not in self._cross or self._cross[mode].shape != shape:
+                self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
+            cross = self._cross[mode]
+            squares = self.visit(factors, mode, cross)
+            sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
+            cross += (other.astype(self.dtype) @ own.T).T
+            self._last = Visit(tuple(grams), mode, Stats(cross, other, sqnorm), squares)
+        return self._last.stats
+
+    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+        """The observed loss, from the pass that the next update needs."""
+        if self._last is None or not self._last.at(grams):
+            self.statistics(factors, grams, 1 - mode)
+        assert self._last is not None
+        return 0.5 * self._last.squares
+
+    def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Stats:
+        return self.statistics(
+            factors, [gram(f) if g is None else g for f, g in zip(factors, grams, strict=True)], mode
+        )
+
+    def patterns(self, parts: Array) -> Iterator[tuple[Any, Stats]]:
+        groups: dict[bytes, list[int]] = {}
+        for i, digest in enumerate(self.digests()):
+            groups.setdefault(digest, []).append(i)
+        for group in groups.values():
+            rows = np.array(group)
+            features = np.flatnonzero(self.observed(rows[:1])[0])
+            few = parts[features]
+            step = max(1, CHUNK_ENTRIES // self.shape[1])
+            for some in np.split(rows, range(step, len(rows), step)):
+                values = self.observed_values(some, features)
+                yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Samples that are missing altogether."""
+        return np.flatnonzero(self.counts(0) == 0)
+
+    @cached_property
+    def means(self) -> Array:
+        """The mean of each feature where it is observed."""
+        return np.asarray(self.times(np.ones(self.shape[0]), 1) / np.maximum(self.counts(1), 1), dtype=self.dtype)
+
+    def ratios(self, left: Array, right: Array, mode: int) -> Array:
+        raise ValueError("the divergence needs all entries of X: impute them, or take the squared loss")
+
+    def divergence(self, left: Array, right: Array) -> float:
+        raise ValueError("the divergence needs all entries of X: impute them, or take the squared loss")
+
+
+class MissingDense(Missing, DenseData):
+    """An array, missing where ``mask`` is false, or where it is NaN."""
+
+    def __init__(self, X: Any, mask: Array | None = None, check: bool = True) -> None:
+        self.mask = mask
+        DenseData.__init__(self, X, check)
+
+    def subset(self, which: Array) -> MissingDense:
+        return MissingDense(self.matrix[which], None if self.mask is None else self.mask[which], check=False)
+
+    def observed(self, which: Any) -> Array:
+        return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
+
+    def _filled(self, rows: Any) -> Array:
+        """Some samples, zero where they are missing."""
+        return np.where(self.observed(rows), self.matrix[rows], self.dtype.type(0))
+
+    def residual(self, factors: Sequence[Array], rows: Any) -> Array:
+        """R for some samples."""
+        residual = factors[0][rows] @ factors[1].T
+        np.subtract(self.matrix[rows], residual, out=residual)
+        np.copyto(residual, 0, where=~self.observed(rows))
+        return residual
+
+    def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
+        total = 0.0
+        if mode:
+            out[...] = 0
+        for rows in self._chunks():
+            residual = self.residual(factors, rows)
+            total += float(square_sums(residual).sum())
+            if mode:
+                out.T[...] += factors[0][rows].T @ residual
+            else:
+                out[rows] = residual @ factors[1]
+        return total
+
+    def check(self) -> None:
+        check_values(min(float(self._filled(rows).min()) for rows in self._chunks()), self.peak, self._offenders)
+
+    @cached_property
+    def peak(self) -> float:
+        return max(float(self._filled(rows).max()) for rows in self._chunks())
+
+    def _offenders(self) -> tuple[int, int, float]:
+        for rows in self._chunks():
+            filled = self._filled(rows)
+            bad = np.argwhere(~(np.isfinite(filled) & (filled >= 0)))
+            if len(bad):
+                i, j = int(bad[0, 0]), int(bad[0, 1])
+                return i + rows.start + self.first, j, float(filled[i, j])
+        raise AssertionError("unreachable: the least or the largest value is bad")
+
+    def digests(self) -> list[bytes]:
+        packed = (np.packbits(self.observed(rows), axis=1) for rows in self._chunks())
+        return [blake2b(row.tobytes(), digest_size=16).digest() for rows in packed for row in rows]
+
+    def counts(self, mode: int) -> Array:
+        chunks = [self.observed(rows).sum(axis=1 - mode) for rows in self._chunks()]
+        return np.asarray(np.sum(chunks, axis=0) if mode else np.concatenate(chunks))
+
+    def observed_values(self, which: Array, features: Array) -> Array:
+        return np.asarray(self.matrix[which][:, features])
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
+        return sum(float(square_sums(self.residual([left, right], rows)).sum()) for rows in self._chunks())
+
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        squares = [np.square(self.residual(factors, rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
+        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+
+    def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
+        if mode == 0:
+            return self.residual(factors, which).T
+        return np.vstack([self.residual(factors, rows)[:, which] for rows in self._chunks()])
+
+    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
+        return self._summed(lambda rows: self.residual(factors, rows), vector, mode)
+
+    def times(self, vector: Array, mode: int) -> Array:
+        return self._summed(self._filled, vector, mode)
+
+    def _summed(self, read: Any, vector: Array, mode: int) -> Array:
+        vector = vector.astype(self.dtype)
+        if mode:
+            return np.asarray(sum(vector[rows] @ read(rows) for rows in self._chunks()), dtype=float)
+        return np.concatenate([read(rows) @ vector for rows in self._chunks()]).astype(float)
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        """What is missing is the feature's mean."""
+        if mode == 0:
+            return np.asfortranarray(np.where(self.observed(which), self.matrix[which], self.means).T)
+        seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
+        return np.asfortranarray(np.where(seen, self.matrix[:, which], self.means[which]))
+
+    def raw(self, which: Array) -> Array:
+        return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))
+
+    def summed_squares(self, mode: int) -> Array:
+        squares = [np.square(self._filled(rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
+        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+
+
+def check_seen(counts: Array) -> None:
+    """Refuse features that no sample knows, given how often each is observed."""
+    unseen = np.flatnonzero(counts == 0)
+    if unseen.size:
+        some = ", ".join(map(str, unseen[:5])) + (", …" if unseen.size > 5 else "")
+        raise ValueError(
+            f"{unseen.size} of the features of X ({some}) are missing in all samples, and no part can know "
+            "them: drop them"
+        )

@@ -1,0 +1,156 @@
+"""Sparse matrices that store what is observed: the rest is missing, not zero. Costs follow the observed entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..compiled import kernel
+from ..statistics import Array, Stats
+from .dense import DenseData
+from .matrix import Matrix
+from .missing import Missing, MissingDense
+from .sparse import SparseData, dot
+
+
+class MissingSparse(Missing, SparseData):
+    """A sparse matrix that stores what is observed, zeros too; what it does not store is missing."""
+
+    def subset(self, which: Array) -> MissingSparse:
+        return MissingSparse(self.matrix[which], check=False)
+
+    def _stored(self, factors: Sequence[Array]) -> tuple[Any, Any, Any, Any, Any]:
+        X = self.matrix
+        left, right = (np.ascontiguousarray(f, dtype=self.dtype) for f in factors)
+        return X.data, X.indices, X.indptr, left, right
+
+    def residual(self, factors: Sequence[Array]) -> sp.csr_array:
+        """R, with the pattern of X."""
+        values = stored_residuals(*self._stored(factors))
+        return sp.csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape)
+
+    def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
+        rows = np.zeros(out.shape, dtype=out.dtype)
+        total = residual_products(*self._stored(factors), rows, mode == 0)
+        out[...] = rows
+        return float(total)
+
+    def observed(self, which: Array) -> Array:
+        seen = np.zeros((len(which), self.shape[1]), dtype=bool)
+        for row, i in zip(seen, which, strict=True):
+            row[self.matrix.indices[self.matrix.indptr[i] : self.matrix.indptr[i + 1]]] = True
+        return seen
+
+    def digests(self) -> list[bytes]:
+        indices, starts = self.matrix.indices, self.matrix.indptr
+        rows = (indices[a:b].tobytes() for a, b in pairwise(starts))
+        return [blake2b(row, digest_size=16).digest() for row in rows]
+
+    def counts(self, mode: int) -> Array:
+        if mode == 0:
+            return np.diff(self.matrix.indptr)
+        return np.bincount(self.matrix.indices, minlength=self.shape[1])
+
+    def observed_values(self, which: Array, features: Array) -> Array:
+        starts = self.matrix.indptr[which]
+        return self.matrix.data[starts[:, None] + np.arange(len(features))]
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        return float(np.square(stored_residuals(*self._stored(factors)), dtype=float).sum())
+
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        return SparseData(self.residual(factors), check=False).summed_squares(mode)
+
+    def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
+        return SparseData(self.residual(factors), check=False).vectors(mode, which)
+
+    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
+        return SparseData(self.residual(factors), check=False).times(vector, mode)
+
+    def vectors(self, mode: int, which: Array) -> Array:
+        """What is missing is the feature's mean."""
+        if mode == 0:
+            return np.asfortranarray(np.where(self.observed(which), self.matrix[which].toarray(), self.means).T)
+        seen = sp.csr_array((np.ones_like(self.matrix.data), self.matrix.indices, self.matrix.indptr), self.shape)
+        values = self.matrix[:, which].toarray()
+        return np.asfortranarray(np.where(seen[:, which].toarray() > 0, values, self.means[which]))
+
+
+def as_observed(X: Any, mask: Any, missing: bool) -> Matrix:
+    """X where ``mask`` is true (or 1); values elsewhere are not looked at. ``missing``: nor is NaN.
+
+    Dense if both are, else sparse.
+    """
+    mask = mask if sp.issparse(mask) else np.asarray(mask)
+    check_mask(mask, X.shape)
+    if not sp.issparse(X) and not sp.issparse(mask):
+        seen = mask.astype(bool)
+        if missing and X.dtype.kind == "f":
+            seen &= ~np.isnan(X)
+        return DenseData(X) if seen.all() else MissingDense(X, seen)
+    pattern = sp.csr_array(mask, dtype=bool, copy=True)
+    pattern.sum_duplicates()
+    pattern.eliminate_zeros()
+    if pattern.nnz == X.shape[0] * X.shape[1]:
+        return as_observed(X, np.ones(X.shape, dtype=bool), missing) if not sp.issparse(X) else SparseData(X)
+    rows, columns = np.repeat(np.arange(X.shape[0]), np.diff(pattern.indptr)), pattern.indices
+    found = stored_at(X, rows, columns) if sp.issparse(X) else X[rows, columns]
+    if missing and found.dtype.kind == "f":
+        seen = ~np.isnan(found)
+        found, rows, columns = found[seen], rows[seen], columns[seen]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
+    return MissingSparse(sp.csr_array((found, columns, starts), shape=X.shape))
+
+
+def check_mask(mask: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a mask that does not say of each entry whether it is observed."""
+    if mask.shape != shape:
+        raise ValueError(f"mask has shape {mask.shape} and X {shape}: give one entry for each of X")
+    values = mask.tocsr().data if hasattr(mask, "tocsr") else mask
+    if values.dtype != bool and (values.dtype.kind not in "uif" or not np.isin(values, (0, 1)).all()):
+        raise ValueError("mask holds other values than 0 and 1: give True where X is observed, and False elsewhere")
+
+
+def stored_at(X: Any, rows: Array, columns: Array) -> Array:
+    """The entries of a sparse matrix at some places, in the order of rows; what is not stored is zero."""
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not X.nnz:
+        return np.zeros(len(rows), dtype=X.dtype)
+    width = np.int64(X.shape[1])
+    keys = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)) * width + X.indices
+    wanted = rows * width + columns
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, X.data[places], X.dtype.type(0))
+
+
+@kernel
+def stored_residuals(values: Any, indices: Any, starts: Any, left: Any, right: Any) -> Any:
+    """x − model at every stored entry x."""
+    residuals = np.empty_like(values)
+    for i in range(starts.size - 1):
+        for e in range(starts[i], starts[i + 1]):
+            residuals[e] = values[e] - dot(left[i], right[indices[e]])
+    return residuals
+
+
+@kernel
+def residual_products(values: Any, indices: Any, starts: Any, left: Any, right: Any, out: Any, by_rows: bool) -> float:
+    """out ← R·right, or Rᵀ·left, from zero; ‖R‖². R, what the model leaves of the stored entries, is never formed."""
+    total = 0.0
+    for i in range(starts.size - 1):
+        for e in range(starts[i], starts[i + 1]):
+            j = indices[e]
+            residual = values[e] - dot(left[i], right[j])
+            total += np.float64(residual) * np.float64(residual)
+            row, other = (out[i], right[j]) if by_rows else (out[j], left[i])
+            for a in range(row.size):
+                row[a] += residual * other[a]
+    return total

@@ -1,0 +1,76 @@
+"""Some columns are known and stay; the others are improved by any update, as if X were what the known ones leave.
+
+With F = [known, free] the loss of the free columns has statistics of its own: cross_free − known·gram_known,free and
+gram_free,free. So no update need know that there are others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..projections import FreeNorm, Hoyer, HoyerBetween
+from ..statistics import Array, Stats
+from .protocol import State, Update
+from .sets import Columns, Kept, Sets
+
+
+@dataclass(frozen=True)
+class Partly:
+    """Let ``update`` improve all columns but those that the sets keep, which stay bit for bit.
+
+    Parameters
+    ----------
+    update : Update
+        It sees the free columns, their statistics and their sets alone.
+    """
+
+    update: Update
+
+    @property
+    def separable(self) -> bool:
+        """Whether rows with sets of their own are updated independently of all else."""
+        return getattr(self.update, "separable", False)
+
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve the free columns of ``factor``."""
+        known, free = list(sets.kept), [j for j in range(len(sets)) if j not in sets.kept]
+        if not free:
+            return factor, state
+        columns = Columns(tuple(sets[j] for j in free))
+        moved, state = self.update(np.asfortranarray(factor[:, free]), left(factor, stats, known, free), columns, state)
+        factor[:, free] = moved
+        return factor, state
+
+
+def left(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stats:
+    """The statistics of the free columns, for what the known ones leave of X."""
+    settled = factor[:, known]
+    cross = stats.cross[:, free] - settled @ stats.gram[np.ix_(known, free)].astype(factor.dtype)
+    rest = 2 * Stats(stats.cross[:, known], stats.gram[np.ix_(known, known)], stats.sqnorm).loss(settled)
+    return Stats(np.asfortranarray(cross), stats.gram[np.ix_(free, free)], rest)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Columns of a factor that the user knows: which, and what they are (rows × as many)."""
+
+    which: tuple[int, ...]
+    columns: Array
+
+    def put(self, factor: Array, first: int = 0) -> Array:
+        """Write the columns into a factor, of which ``factor`` may be the rows from ``first`` on."""
+        factor[:, list(self.which)] = self.columns[first : first + len(factor)]
+        return factor
+
+    def kept(self, sets: Columns) -> Columns:
+        """The sets of the factor, its known columns staying as they are."""
+        return Columns(tuple(Kept() if j in self.which else s for j, s in enumerate(sets)))
+
+    def scaling(self, sets: Columns) -> Columns:
+        """The sets of the other factor, which must take the scale of what is known: no unit norms there."""
+        units = (Hoyer, HoyerBetween)
+        return Columns(
+            tuple(FreeNorm(s) if j in self.which and isinstance(s, units) else s for j, s in enumerate(sets))
+        )
