@@ -99,14 +99,26 @@ class Fit:
         return self.data.loss(self.last, self.factors, self.grams, mode) + self.penalties()
 
 
-def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1) -> None:
-    """Move the scale of every column of one factor to the other: of every part to its activations."""
+def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1, to: int | None = None) -> None:
+    """Move the scale of every column of one factor to another: by default to the activations, or from them to parts."""
+    to = (0 if mode else 1) if to is None else to
     norms = np.sqrt(grams[mode].diagonal())
     norms[norms == 0] = 1
     factors[mode] /= norms.astype(factors[mode].dtype)
-    factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
+    factors[to] *= norms.astype(factors[to].dtype)
     grams[mode] = grams[mode] / np.outer(norms, norms)
-    grams[1 - mode] = grams[1 - mode] * np.outer(norms, norms)
+    grams[to] = grams[to] * np.outer(norms, norms)
+
+
+def split_weights(factors: Factors, sets: Sequence[Sets]) -> Array:
+    """Give all columns unit norm, in place, and return the components' scales; columns of zeros stay, at scale 0."""
+    weights = np.ones(factors[0].shape[1])
+    for factor, s in zip(factors, sets, strict=True):
+        if not s.unit_norm:
+            norms = np.sqrt(gram(factor).diagonal())
+            weights *= norms
+            factor /= np.where(norms > 0, norms, 1).astype(factor.dtype)
+    return weights
 
 
 def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:

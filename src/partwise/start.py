@@ -20,7 +20,7 @@ Factors = list[Any]  # arrays, or activations that lie elsewhere
 
 def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
-    return [_random_factor(data, mode, r, sets[mode], rng) for mode in (0, 1)]
+    return [_random_factor(data, mode, r, sets[mode], rng) for mode in range(len(data.shape))]
 
 
 def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator) -> Any:
@@ -195,7 +195,7 @@ def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
 
 def scale_to(data: Data, factors: Factors, mode: int) -> None:
     """Multiply ``factors[mode]`` so that the model is as large as X."""
-    size = float(np.vdot(gram(factors[0]), gram(factors[1])))
+    size = float(np.prod([gram(f) for f in factors], axis=0).sum())
     if size > 0:
         factors[mode] *= factors[mode].dtype.type(np.sqrt(data.sqnorm / size))
 

@@ -16,12 +16,16 @@ CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
 
 
 class Data(Protocol):
-    """What the loop, the starts and the recipes may ask of X, wherever it lies."""
+    """What the loop, the starts and the recipes may ask of X, wherever it lies: one factor for each of its modes."""
 
-    shape: tuple[int, int]
     dtype: np.dtype[Any]
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
     kernels: bool  # whether products with X are kernels of our own, not BLAS's
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many samples, features, …"""
+        ...
 
     @property
     def size(self) -> int:
@@ -40,10 +44,6 @@ class Data(Protocol):
 
     def sqnorms(self, mode: int) -> Array:
         """‖·‖² of each sample (mode 0) or feature (mode 1)."""
-        ...
-
-    def subset(self, which: Array) -> Matrix:
-        """Some of the samples, in memory."""
         ...
 
     def squared_error(self, factors: Sequence[Array]) -> float:
@@ -71,6 +71,10 @@ class Whole(Data, Protocol):
 
     def vectors(self, mode: int, which: Array) -> Array:
         """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
+        ...
+
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples, in memory."""
         ...
 
 
@@ -161,15 +165,22 @@ class Matrix(ABC):
 
 
 class Wrapped:
-    """The same X for another model or another loss."""
+    """The same X for another model or another loss; what is not said anew, X itself answers."""
 
+    matrix: Any
+    times: Any
+    vectors: Any
+    sqnorms: Any
+    subset: Any
     squared = True
 
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
         self.shape, self.dtype, self.size, self.kernels = data.shape, data.dtype, data.size, data.kernels
-        self.matrix, self.sqnorm = data.matrix, data.sqnorm
-        self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
+        self.sqnorm = data.sqnorm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["data"], name)
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
@@ -189,16 +200,18 @@ def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> Non
 
 
 def check_values(least: float, largest: float, find: Any) -> None:
-    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value)."""
+    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its indices and its value)."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
         return
-    i, j, value = find()
+    *index, value = find()
+    listed = ", ".join(map(str, index))
+    place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
     if np.isnan(value):
-        raise ValueError(f"Input X contains NaN, first at row {i}, column {j}: remove or impute missing values")
+        raise ValueError(f"Input X contains NaN, first at {place}: remove or impute missing values")
     if np.isinf(value):
-        raise ValueError(f"Input X contains infinity, first at row {i}, column {j}: replace or remove it")
+        raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
     raise ValueError(
-        f"Negative values in data passed to partwise: X[{i}, {j}] is {value:g}, and a sum of nonnegative parts "
+        f"Negative values in data passed to partwise: X[{listed}] is {value:g}, and a sum of nonnegative parts "
         "cannot be negative; shift or clip the data"
     )
 

@@ -84,10 +84,21 @@ STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
 
 
 def recipe(function: Function) -> Function:
-    """Enter a function among the recipes, and spell out its `Options` in its signature."""
+    """Enter a function among the recipes for matrices, and spell out its `Options` in its signature."""
+    checked = spelled_out(function)
+    RECIPES[function.__name__] = checked
+    return checked
+
+
+def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
+    """The function with its `Options`, but for those it does not take, in its signature; others are refused."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in DEFAULTS.items()]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d)
+        for name, d in DEFAULTS.items()
+        if name not in without
+    ]
     names = [p.name for p in own + shared]
 
     @wraps(function)
@@ -98,7 +109,6 @@ def recipe(function: Function) -> Function:
         return function(*args, **options)
 
     checked.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    RECIPES[function.__name__] = checked
     return cast(Function, checked)
 
 
@@ -110,9 +120,13 @@ class Task:
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
-        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
+        self.data: Any = self.read(X)
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
+
+    def read(self, X: Any) -> Data:
+        """X as data."""
+        return as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"))
 
     def run(
         self,
@@ -150,11 +164,12 @@ class Task:
                 **limits,
             )
 
+        own = blocks[: len(blocks) - len(more)]
         with interrupts():
             if isinstance(start, str) and start == "gradual":
-                first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
+                first = [b.sets.relaxed(STAGES[0]) for b in own]
                 factors = [*self.starting_factors("samples", first, scaled), *more]
-                for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
+                for share in STAGES if first != [b.sets for b in own] else ():
                     relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
                     factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
                     factors = fit(
@@ -162,7 +177,7 @@ class Task:
                     ).factors
                 factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
             else:
-                factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
+                factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
             result = fit(factors, blocks, **limits)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
@@ -186,13 +201,18 @@ class Task:
             raise ValueError("init='gradual' needs X in memory: take 'samples' or 'random'")
 
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
-        """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
-        factors = starting_factors(start, self.data, self.r, sets, self.rng)
+        """Factors to start from; those by name are scaled to X, in the mode ``scaled``, the others having norm 1."""
+        factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
-            if sets[1 - scaled].scale_free:
-                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled)
+            for mode in range(len(factors)):
+                if mode != scaled and sets[mode].scale_free:
+                    give_unit_norm(factors, [gram(f) for f in factors], mode, scaled)
             scale_to(self.data, factors, scaled)
         return factors
+
+    def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
+        """Factors by name, or the user's own."""
+        return starting_factors(start, self.data, self.r, sets, self.rng)
 
     def limits(self, tol: float) -> dict[str, Any]:
         """When to stop, checked."""
