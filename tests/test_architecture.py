@@ -15,7 +15,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"interrupts"},
+    {"interrupts", "slices"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
