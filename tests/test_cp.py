@@ -1,6 +1,10 @@
 """CP: sparsities exact, the loss falls, order 2 is SSNMF, what was planted is found; the estimator, and tensorly."""
 
 import pickle
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,6 +157,27 @@ def test_results_of_tensors_have_no_two_sides(rng):
     assert "4 × 3 × 2" in repr(result)
 
 
+def test_a_fit_takes_little_memory_beyond_its_data(rng):
+    X = rng.random((120, 100, 40))
+    start = random_factors(X.shape, 3, rng)
+    tracemalloc.start()
+    try:
+        pw.cp(X, 3, init=start, max_iter=3, tol=0)
+        assert tracemalloc.get_traced_memory()[1] < 0.3 * X.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.heavy
+def test_the_swimmers_come_apart(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "swimmers.png"
+    script = Path(__file__).parents[1] / "examples" / "swimmer_tensor.py"
+    done = subprocess.run([sys.executable, script, picture], capture_output=True, encoding="utf-8", timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 # the estimator
 
 
@@ -209,8 +234,9 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights, and 2 are needed"),
         ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
         ({"sweeps": 0}, ValueError, "sweeps=0"),
+        ({"rank": 0}, ValueError, "rank=0: give a whole number"),
     ],
 )
 def test_useless_wishes_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
-        pw.cp(np.ones((4, 3, 2)), 2, **asked)
+        pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})

@@ -180,6 +180,8 @@ class Wrapped:
         self.sqnorm = data.sqnorm
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and pickles look for
+            raise AttributeError(name)
         return getattr(vars(self)["data"], name)
 
 

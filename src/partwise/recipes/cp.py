@@ -133,6 +133,8 @@ def carrier(sets: Sequence[Sets]) -> int | None:
 class TensorTask(Task):
     """A task whose X is a tensor."""
 
+    rank = "rank"
+
     def read(self, X: Any) -> Tensor:
         """X as data."""
         return as_tensor(X)

@@ -115,13 +115,15 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 class Task:
     """X, a rank, and the options, checked; `run` starts and ends the fit."""
 
+    rank = "n_components"  # as the recipe calls it
+
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = perf_counter()
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
         self.data: Any = self.read(X)
-        self.r = as_count(n_components, "n_components")
+        self.r = as_count(n_components, self.rank)
         self.rng = as_generator(self.options["random_state"])
 
     def read(self, X: Any) -> Data:
