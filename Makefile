@@ -18,9 +18,11 @@ lint: $(VENV)/dev
 tests: $(VENV)/dev
 	$(BIN)/pytest -n 2
 
-# the same kernels as plain Python
+# the same kernels as plain Python, in the tests of the rooms that have kernels or live on them
+PLAIN := compiled projections sparsity grouped statistics updates constrained_updates sparse_coding data tensor missing \
+	start factorize middle stream minibatch cp partly recipes rivals estimators
 jit-off: $(VENV)/dev
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" $(PLAIN:%=tests/test_%.py)
 
 # the tests on every supported Python that the machine has
 test-all:
