@@ -9,20 +9,24 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 FLOORS = [  # lowest first; a room may use what lies below it
-    {"compiled", "version", "threads"},
+    {"compiled", "version", "threads", "plain"},
+    {"archive"},
     {"projections"},
     {"statistics"},
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"interrupts"},
+    {"interrupts", "summary"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},
+    {"checkpoint"},
     {"factorize"},
     {"recipes"},
-    {"progress"},
-    {"estimators", "plotting", "datasets"},
+    {"progress", "io"},
+    {"plotting"},
+    {"estimators", "report", "datasets"},
+    {"brain", "cells"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}

@@ -416,7 +416,7 @@ def test_verbose_draws_a_line_on_the_terminal(X, capfd, monkeypatch, n_init):
     model = fitted(X, verbose=1, n_init=n_init)
     out, err = capfd.readouterr()
     assert out == ""
-    lines = re.findall(r"SparseNMF(.*?) .* (\d+)/\2 relative error (\d\.\d+)", re.sub(r"\x1b\[[\d;?]*\w", "", err))
+    lines = re.findall(r"SparseNMF(.*?) +(\d+)/\2 relative error (\d\.\d+)", re.sub(r"\x1b\[[\d;?]*\w", "", err))
     best = f"{np.sqrt(2 * model.loss_curve_[-1]) / np.linalg.norm(X):.4f}"
     assert (str(model.n_iter_), best) in [line[1:] for line in lines]
     assert ("start 2 of 2" in err) == (n_init == 2)

@@ -1,15 +1,41 @@
 """Pictures of parts."""
 
+import copy
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from partwise.plotting import gallery, new_figure
+import partwise as pw
+from partwise.plotting import activations, compare, convergence, gallery, new_figure, sparsity_histogram
+
+
+@pytest.fixture(scope="module")
+def X():  # noqa: N802
+    rng = np.random.default_rng(0)
+    return rng.random((15, 3)) @ rng.random((3, 12))
+
+
+@pytest.fixture(scope="module")
+def result(X):
+    return pw.ssnmf(X, 4, sparsity=0.3, max_iter=4, tol=0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(X):
+    model = pw.SparseNMF(4, sparsity=0.3, max_iter=4, tol=0, random_state=0)
+    return model.keep(activations=model.fit_transform(X), part_shape=(3, 4))
+
+
+@pytest.fixture
+def model(fitted):
+    return copy.deepcopy(fitted)
 
 
 def images(figure):
@@ -49,10 +75,223 @@ def test_lists_and_given_figures(rng):
     assert len(images(figure)) == 6
 
 
-@pytest.mark.parametrize("components", [np.ones((2, 5)), np.ones(6), np.ones((1, 2, 3)), np.ones((0, 6))])
-def test_parts_of_another_shape(components):
-    with pytest.raises(ValueError, match=r"shape \(.*\) do not fit images of 2 × 3 pixels"):
-        gallery(components, (2, 3))
+# kinds of parts
+
+
+def bars(axis):
+    return [round(bar.get_width(), 12) for bar in axis.patches]
+
+
+def test_volumes_are_cut_through_their_peak():
+    volume = np.zeros((4, 5, 3))
+    volume[1, 3, 2], volume[:, :, 1] = 2.0, 1.0
+    figure = gallery(volume.reshape(1, -1), (4, 5, 3))
+    (image,) = images(figure)
+    np.testing.assert_array_equal(image.get_array(), [[0] * 4, [0, 2, 0, 0], [0] * 4, [0] * 4, [0] * 4])  # front on top
+    assert figure.axes[0].get_title() == "part 1, z = 2"
+
+
+def test_a_mask_puts_features_in_their_places(rng):
+    mask = np.zeros((3, 4), dtype=int)
+    mask[1, 1:3] = mask[2, 0] = 1
+    (image,) = images(gallery([[1.0, 2.0, 3.0]], mask=mask))
+    assert image.get_array().compressed().tolist() == [1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(image.get_array().mask, mask == 0)
+
+
+def test_spectra_are_lines_from_zero(rng):
+    parts, hertz = rng.random((4, 9)), np.arange(9) * 50
+    figure = gallery(parts, x=hertz, x_label="frequency (Hz)", labels=["a", "b", "c", "$x"])
+    for axis, part in zip(figure.axes, parts, strict=False):
+        np.testing.assert_array_equal(axis.lines[0].get_xydata(), np.column_stack([hertz, part]))
+        assert axis.get_ylim() == (0, 1.05 * part.max())
+    assert [axis.get_title() for axis in figure.axes[:4]] == ["a", "b", "c", "$x"]
+    assert [axis.get_ylabel() for axis in figure.axes[:4]] == ["weight", "", "", "weight"]
+    assert [axis.get_xlabel() for axis in figure.axes[:4]] == ["", *["frequency (Hz)"] * 3]
+    figure.canvas.draw()
+
+
+def test_bars_are_the_strongest_features():
+    names = ["zero", "one", r"$\frac{", "three"]
+    figure = gallery([[0.0, 1.0, 2.0, 3.0], [4.0, 0.0, 0.0, 0.0]], feature_names=names, top=2)
+    assert [bars(axis) for axis in figure.axes] == [[3.0, 2.0], [4.0]]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["three", r"$\frac{"]
+    figure.canvas.draw()  # names are no formulas
+
+
+def test_a_model_knows_how_its_parts_look(model):
+    assert len(images(gallery(model))) == 4
+    assert not images(gallery(model, kind="bars"))
+    assert not images(gallery(model, (12,)))
+    model.feature_names_in_ = np.array([f"gene {i}" for i in range(12)], dtype=object)
+    del model.part_shape_
+    assert gallery(model).axes[0].get_yticklabels()[0].get_text().startswith("gene ")
+
+
+@pytest.mark.parametrize(
+    ("components", "options", "message"),
+    [
+        (np.ones((2, 5)), {"shape": (2, 3)}, "components of shape (2, 5) do not fit images of 2 × 3 pixels"),
+        (np.ones((2, 5)), {"shape": (1, 2, 3)}, "components of shape (2, 5) do not fit volumes of 1 × 2 × 3 voxels"),
+        (np.ones((2, 5)), {"shape": (1, 1, 1, 5)}, "give (height, width), (x, y, z), or None for spectra"),
+        (np.ones((2, 5)), {"shape": (-1, 5)}, "shape=-1: give a whole number of at least 1"),
+        (np.ones(6), {}, "components have shape (6,): give one part a row"),
+        (np.ones((0, 6)), {}, "components have shape (0, 6): give one part a row"),
+        ([[1, np.nan]], {}, "components contain nan: parts are finite and nonnegative"),
+        ([[1, -2]], {}, "components contain -2: parts are finite and nonnegative"),
+        ("parts", {}, "components of type str: give a result, a fitted model, or an array"),
+        (pw.SparseNMF(), {}, "this SparseNMF has no parts yet: fit it first"),
+        (np.ones((2, 6)), {"kind": "images"}, "kind='images' needs shape=(height, width)"),
+        (np.ones((2, 6)), {"kind": "pies"}, "kind='pies' is not one of"),
+        (np.ones((2, 6)), {"mask": np.eye(3)}, "a mask of shape (3, 3) with 3 places does not fit images"),
+        (np.ones((2, 6)), {"mask": [[2, 1]]}, "mask has other values than 0 and 1"),
+        (np.ones((2, 6)), {"feature_names": ["a"]}, "1 feature names for 6 features: give one for each"),
+        (np.ones((2, 6)), {"x": [1, 2]}, "x has shape (2,)"),
+        (np.ones((2, 6)), {"labels": ["a"]}, "1 labels for 2 parts: give one for each"),
+        (np.ones((2, 6)), {"columns": 0}, "columns=0: give a whole number of at least 1"),
+        (np.ones((2, 6)), {"kind": "bars", "top": 0}, "top=0: give a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_drawn(components, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        gallery(components, **options)
+
+
+# fits
+
+
+def test_convergence_draws_the_losses(result, model):
+    axis = convergence(result).axes[0]
+    np.testing.assert_array_equal(axis.lines[0].get_ydata(), result.losses)
+    np.testing.assert_array_equal(axis.lines[0].get_xdata(), np.arange(result.n_iter + 1))
+    assert (axis.get_xlabel(), axis.get_yscale(), axis.get_legend()) == ("iteration", "log", None)
+    assert axis.get_ylabel() == "loss  ½‖X − model‖²"
+    axis = convergence({"a": result, "$b": model}, against="seconds").axes[0]
+    assert axis.get_xlabel() == "time (s)"
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["a", "$b"]
+    np.testing.assert_array_equal(axis.lines[2].get_xdata(), model.time_curve_)
+    assert len({line.get_color() for line in axis.lines}) == 2
+
+
+def test_a_mini_batch_fit_has_no_loss_at_its_start(X):
+    model = pw.MiniBatchSparseNMF(3, sparsity=0.4, max_iter=3, tol=0, random_state=0).fit(X)
+    figure = convergence(model)
+    assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2, 3]
+    figure.canvas.draw()
+
+
+def test_an_exact_fit_has_no_logarithm(result):
+    axis = convergence(replace(result, losses=np.array([1.0, 0.0]), n_iter=1)).axes[0]
+    assert axis.get_yscale() == "linear"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([],), {}, "0 labels for 0 models"),
+        (([1], ["a", "b"]), {}, "2 labels for 1 models"),
+        ((np.eye(3),), {}, "nothing is known of how these parts were reached"),
+        ((np.eye(3),), {"against": "hours"}, "against='hours' is not one of"),
+    ],
+)
+def test_what_has_no_history(arguments, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        convergence(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines", "bands"), [(None, 0, 0), (0.5, 1, 0), ((0.2, 0.4), 0, 1), ([0.5, (0.1, 0.2), 0.5, None], 1, 1)]
+)
+def test_the_histogram_shows_what_was_asked(result, asked, lines, bands):
+    axis = sparsity_histogram(result, asked).axes[0]
+    assert sum(bar.get_height() for bar in axis.containers[0]) == 4
+    assert (len(axis.lines), len(axis.patches) - 101) == (lines, bands)
+    assert axis.get_xlabel().startswith("Hoyer sparsity")
+    assert bool(axis.get_title()) == (asked is not None)
+
+
+def test_exact_sparsities_fall_into_one_bar(model):
+    axis = sparsity_histogram(model).axes[0]
+    assert sorted(bar.get_height() for bar in axis.containers[0])[-2:] == [0, 4]
+    assert axis.get_title() == "largest distance from what was asked: rounding alone"
+    zero = sparsity_histogram([[0.0, 0.0], [1.0, 0.0]])
+    assert sum(bar.get_height() for bar in zero.axes[0].containers[0]) == 1
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_activations_are_a_map(result, model, ordered):
+    for held in (result, model, model.activations_.tolist()):
+        figure = activations(held, ordered=ordered)
+        drawn = figure.axes[0].images[0].get_array()
+        expected = np.asarray(held) if isinstance(held, list) else getattr(held, "activations_", result.activations)
+        assert sorted(map(tuple, drawn.tolist())) == sorted(map(tuple, expected.tolist()))
+        if ordered:
+            strongest = drawn.argmax(axis=1)[drawn.max(axis=1) > 0]
+            assert (np.diff(strongest) >= 0).all()
+        else:
+            np.testing.assert_array_equal(drawn, expected)
+        assert [axis.get_ylabel() for axis in figure.axes][1] == "activation"
+
+
+def test_few_samples_are_named():
+    axis = activations([[1, 0], [0, 2], [3, 0]], ordered=True, sample_names=["a", "b", "$c"], labels=["x", "y"]).axes[0]
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["$c", "a", "b"]
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ([1, 2], {}, "activations of shape (2,), int64: give numbers, samples × parts"),
+        ([["a"]], {}, "give numbers, samples × parts"),
+        ([[-1.0]], {}, "activations contain nan, infinity or negative numbers"),
+        ([[1.0]], {"sample_names": "ab"}, "2 sample names for 1 samples"),
+        ([[1.0]], {"labels": ["a", "b"]}, "2 labels for 1 parts"),
+    ],
+)
+def test_what_is_no_activations(values, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        activations(values, **options)
+
+
+def test_a_model_without_activations(model):
+    del model.activations_
+    with pytest.raises(ValueError, match=re.escape("draw activations(model.transform(X))")):
+        activations(model)
+
+
+# pairs
+
+
+@pytest.mark.parametrize("r", [2, 4, 6])
+def test_matched_parts_stand_under_each_other(rng, r):
+    a = rng.random((4, 6))
+    b = np.vstack([a, rng.random((2, 6))])[rng.permutation(6)[:r]] * 3
+    figure = compare(a, b, (2, 3), labels=("$one", "two"))
+    drawn = [axis for axis in figure.axes if axis.images]
+    pairs = list(zip(drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :], strict=True))
+    assert len(pairs) == min(4, r)
+    for above, below in pairs:
+        label, cosine = below.get_title().split("\n")
+        i, j = (int(re.search(r"part (\d+)", text)[1]) - 1 for text in (above.get_title(), label))
+        np.testing.assert_array_equal(above.images[0].get_array(), a[i].reshape(2, 3))
+        np.testing.assert_array_equal(below.images[0].get_array(), b[j].reshape(2, 3))
+        wanted = a[i] @ b[j] / np.linalg.norm(a[i]) / np.linalg.norm(b[j])
+        assert float(cosine.removeprefix("cosine ")) == pytest.approx(wanted, abs=6e-4)
+    cosines = [float(below.get_title().split()[-1]) for _, below in pairs]
+    assert cosines == sorted(cosines, reverse=True)
+    assert ("without a match" in figure.get_suptitle()) == (r != 4)
+    figure.canvas.draw()
+
+
+def test_models_of_other_features():
+    with pytest.raises(ValueError, match=re.escape("parts of shapes (2, 2) and (3, 3)")):
+        compare(np.eye(2), np.eye(3))
+    with pytest.raises(ValueError, match="give a pair of names"):
+        compare(np.eye(2), np.eye(2), labels=("a",))
+
+
+# no display, no matplotlib
 
 
 DRAW = """

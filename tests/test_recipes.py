@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from catalogues import planted
-from scipy.optimize import linear_sum_assignment
 
 import partwise as pw
 from partwise.factorize import factorize
+from partwise.metrics import match_parts
 from partwise.recipes import SOLVERS
 
 METHODS = ("fast", "sorted", "hoyer")
@@ -120,13 +120,6 @@ def test_faithful_starts_as_the_paper_does(X):
     np.testing.assert_array_equal(ordered, np.tile(ordered[:, :1], (1, 5)))
 
 
-def matched_cosines(found, wanted):
-    """The cosine of each wanted part with the found one that is its match in the best matching."""
-    unit = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (found, wanted)]
-    cosines = unit[1] @ unit[0].T
-    return cosines[linear_sum_assignment(-cosines)]
-
-
 def test_the_only_factorization_is_found(rng):
     """Unique by Laurberg et al. (2008): every part has a feature of its own, every sample pattern a pure sample."""
     r = 4
@@ -135,7 +128,7 @@ def test_the_only_factorization_is_found(rng):
     X = activations @ parts
     result = pw.ssnmf(X, r, init="nndsvd", tol=0, max_iter=1500, random_state=0)
     assert result.relative_error < 1e-3
-    assert matched_cosines(result.components, parts).min() > 0.999
+    assert match_parts(result.components, parts).cosines.min() > 0.999
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -146,7 +139,7 @@ def test_planted_sparse_parts_are_found(seed):
     X = activations @ parts + 0.002 * rng.random((150, 60))
     fits = [pw.ssnmf(X, 5, sparsity=0.6, tol=1e-6, max_iter=500, random_state=s) for s in range(3)]
     best = min(fits, key=lambda fit: fit.losses[-1])
-    assert matched_cosines(best.components, parts).min() > 0.99
+    assert match_parts(best.components, parts).cosines.min() > 0.99
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import RECIPES, assert_promised, planted, rebuilt, stats_of
-from scipy.optimize import linear_sum_assignment, nnls
+from scipy.optimize import nnls
 
 import partwise as pw
-from partwise.metrics import fixed_point_residual
+from partwise.metrics import fixed_point_residual, match_parts
 from partwise.recipes import RECIPES as FUNCTIONS
 from partwise.updates import Columns
 
@@ -205,13 +205,6 @@ def test_snmf_knows_no_scale(X, side, scale):
 # recovery
 
 
-def matched_cosines(found, wanted):
-    """The cosine of each wanted part with the found one that is its match in the best matching."""
-    unit = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (found, wanted)]
-    cosines = unit[1] @ unit[0].T
-    return cosines[linear_sum_assignment(-cosines)]
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "options"),
@@ -225,7 +218,7 @@ def test_the_only_factorization_is_found(name, options, rng):
     X = np.vstack([np.eye(R), rng.random((30, R)) * (rng.random((30, R)) < 0.6)]) @ parts
     result = getattr(pw, name)(X, R, init="nndsvd", tol=0, max_iter=4000, random_state=0, **options)
     assert result.relative_error < 3e-3
-    assert matched_cosines(result.components, parts).min() > 0.999
+    assert match_parts(result.components, parts).cosines.min() > 0.999
 
 
 def sparse_parts(rng, r=5, m=60):
@@ -278,7 +271,7 @@ def test_planted_parts_are_found(name, rng):
     X += 0.002 * rng.random(X.shape)
     fits = [function(X, 5, **{"tol": 1e-7, "max_iter": 400, "random_state": s, **options}) for s in range(3)]
     best = min(fits, key=lambda fit: fit.losses[-1])
-    assert matched_cosines(best.components, parts).min() > 0.98
+    assert match_parts(best.components, parts).cosines.min() > 0.98
 
 
 # references
@@ -311,7 +304,7 @@ def test_nmfsc_is_hoyers_algorithm(X, rng):
     result = pw.nmfsc(X, R, sparsity=0.5, init=(activations, components), max_iter=30, tol=0)
     _, parts, losses = hoyer_2004(X, activations, components, 0.5, 30)
     np.testing.assert_allclose(result.losses, losses, rtol=1e-8)
-    assert matched_cosines(result.components, parts).min() > 1 - 1e-10
+    assert match_parts(result.components, parts).cosines.min() > 1 - 1e-10
 
 
 @pytest.mark.parametrize("name", ["nmfsc", "bisparse"])

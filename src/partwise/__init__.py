@@ -18,7 +18,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .ask import CapacityWarning
-    from .estimators import MiniBatchSparseNMF, SparseNMF
+    from .estimators import MiniBatchSparseNMF, SparseNMF, load
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
     from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
@@ -40,6 +40,7 @@ _HOMES = {
     "hoyer_sparsity": "projections",
     "l0": "recipes",
     "l0_path": "recipes",
+    "load": "estimators",
     "nmfsc": "recipes",
     "nnsc": "recipes",
     "nsnmf": "recipes",
@@ -67,6 +68,7 @@ __all__ = [
     "hoyer_sparsity",
     "l0",
     "l0_path",
+    "load",
     "nmfsc",
     "nnsc",
     "nsnmf",
@@ -76,9 +78,13 @@ __all__ = [
     "tpc",
 ]
 
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import partwise`` is immediate."""
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module 'partwise' has no attribute {name!r}")
     value = getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,15 @@ def as_bytes(value: Any, name: str) -> int | None:
     elif not isinstance(value, bool) and isinstance(value, int | float | np.number) and 1 <= value < 2**60:
         return int(value)
     raise ValueError(f"{name}={value!r}: give a number of bytes, or a text such as '500 MB' or '2 GiB'")
+
+
+def as_path(value: Any, name: str) -> Path | None:
+    """``value`` as a path; None stays None."""
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise ValueError(f"{name}={value!r}: give the path of a file")
+    return Path(value)
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str]) -> Any:

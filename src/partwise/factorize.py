@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .blocks import Block
+from .checkpoint import Checkpoint, Resumed
 from .data import Data, Held
 from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
 from .interrupts import interrupts
@@ -23,6 +24,7 @@ from .projections import hoyer_sparsity
 from .start import Factors, revive
 from .statistics import Array
 from .stream import running_fit
+from .summary import summary
 from .threads import fitting_threads
 from .updates import State
 
@@ -103,6 +105,9 @@ class Result:
         """The achieved Hoyer sparsity of each column of the activations."""
         return np.asarray(hoyer_sparsity(self.activations, axis=0))
 
+    def _repr_html_(self) -> str:
+        return summary(self).to_html()
+
     def __repr__(self) -> str:
         shape = " × ".join(str(len(f)) for f in self.factors)
         return (
@@ -127,6 +132,8 @@ def factorize(
     balance: bool = True,
     started: float | None = None,
     n_jobs: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    resumed: Resumed | None = None,
 ) -> Result:
     """Improve ``factors`` (overwritten), one block after the other, until something says stop.
 
@@ -152,6 +159,10 @@ def factorize(
         When the clock of ``times`` began (`time.perf_counter`); by default now.
     n_jobs : int
         Threads; by default as many as BLAS may take.
+    checkpoint : Checkpoint
+        Where the state of the fit is written to now and then, and at the end.
+    resumed : Resumed
+        The state to go on from; ``factors`` are its factors.
     """
     started = perf_counter() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
@@ -159,13 +170,18 @@ def factorize(
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
     with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs, data.kernels):
-        watch.note(fit.first_loss((*before, *order)[0]))
-        if not watch.reason:
-            for mode in before:
+        if resumed is not None:
+            resumed.restore(fit, order[0])
+            watch.resume(**resumed.history)
+        else:
+            watch.note(fit.first_loss((*before, *order)[0]))
+            for mode in () if watch.reason else before:
                 fit.update(mode)
         while not watch.reason:
             residual = max([fit.update(mode, measure=kkt_tol > 0) for mode in order])
             watch.note(fit.loss(order[-1]), residual, bool(interrupted))
+            if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
+                checkpoint.write(fit, watch.history())
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         give_unit_norm(factors, fit.grams, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
@@ -195,6 +211,7 @@ class Watch:
     started: float
     losses: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    residual: float = np.inf
     reason: str = ""
     converged: bool = False
     exhausted: bool = False
@@ -204,22 +221,38 @@ class Watch:
         """Iterations so far: the first entry of the history is the start."""
         return len(self.losses) - 1
 
+    def history(self) -> dict[str, Any]:
+        """What is known of the iterations so far, in numbers and arrays."""
+        return {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
+
+    def resume(self, losses: Array, times: Array, residual: float) -> None:
+        """Go on from a history, with the clock where it stood; a fit that was done is done."""
+        self.losses, self.times, self.residual = losses.tolist(), times.tolist(), residual
+        self.started = perf_counter() - self.times[-1]
+        self.judge()
+
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
         """Note the loss after an iteration, and set ``reason`` if it was the last."""
         self.losses.append(loss)
         self.times.append(perf_counter() - self.started)
-        met = self.tolerance_met(residual) if self.n_iter else ""
+        self.residual = residual
         if self.told_to_stop():
             self.reason = (
                 f"the callback said stop {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
             )
         elif interrupted:
             self.reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
-        elif met:
+        else:
+            self.judge()
+
+    def judge(self) -> None:
+        """Set ``reason`` if a tolerance is met, or time or iterations are over."""
+        met = self.tolerance_met(self.residual) if self.n_iter else ""
+        if met:
             self.converged, self.reason = True, met
         elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
             self.reason = f"max_time={self.max_time:g} seconds are over"
-        elif self.n_iter == self.max_iter:
+        elif self.n_iter >= self.max_iter:
             self.reason, self.exhausted = f"max_iter={self.max_iter} iterations are done", self.tol > 0
 
     def told_to_stop(self) -> bool:

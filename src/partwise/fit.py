@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,15 @@ class Fit:
         self.revivals = REVIVALS * factors[0].shape[1]
         self.last: Stats | None = None
         self.fresh: int | None = None  # the mode whose last statistics are still true
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the next iteration depends on, in numbers and arrays (the fit's own, which it overwrites)."""
+        return {"factors": self.factors, "grams": self.grams, "states": self.states, "revivals": self.revivals}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Go on from a snapshot, whose factors the fit has been made of."""
+        self.grams, self.states = [*snapshot["grams"]], [*snapshot["states"]]
+        self.revivals = snapshot["revivals"]
 
     def first_loss(self, mode: int) -> float:
         """The loss at the start, from the statistics of the factor that is updated first."""

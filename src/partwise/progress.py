@@ -4,34 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from .factorize import Callback, Iteration
+from .projections import hoyer_sparsity
+from .statistics import Array
+
+MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # and how wide they are
+BAR = 12
 
 
 @contextmanager
 def progress_line(label: str, console: Console | None = None) -> Iterator[Callback]:
-    """A callback that keeps a line with iteration, relative error and time left on the terminal (standard error).
+    """A callback that keeps a line on the terminal (standard error).
 
-    Where standard error is neither a terminal nor a notebook, nothing is drawn.
+    It shows the iteration, the relative error, the range of the parts' sparsity, the loss, and the time left if all
+    iterations are needed; a narrow terminal shows less. Where standard error is neither a terminal nor a notebook,
+    nothing is drawn.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("relative error {task.fields[error]:.4f}"),
-        TimeRemainingColumn(),
-    )
     console = console or Console(stderr=True)
-    with Progress(*columns, console=console, disable=not (console.is_terminal or console.is_jupyter)) as bar:
+    drawn = console.is_terminal or console.is_jupyter
+    with Progress(*columns(console.width - len(label)), console=console, disable=not drawn) as bar:
 
         def tell(iteration: Iteration) -> None:
-            if not bar.tasks:
-                bar.add_task(label, error=1.0)
-            bar.update(TaskID(0), completed=iteration.n_iter, total=iteration.max_iter, error=iteration.relative_error)
+            if not drawn:
+                return
+            about: dict[str, Any] = {
+                "error": iteration.relative_error,
+                "loss": iteration.loss,
+                "sparsity": sparsity_range(iteration.factors[1]),
+            }
+            if not bar.tasks:  # a resumed fit does not begin at 0
+                bar.add_task(label, total=iteration.max_iter, completed=iteration.n_iter, **about)
+            bar.update(TaskID(0), completed=iteration.n_iter, **about)
 
         yield tell
         if bar.tasks:
             bar.update(TaskID(0), total=bar.tasks[0].completed)
+
+
+def columns(room: int) -> list[ProgressColumn]:
+    """What the line shows, in so many characters beside its label."""
+    shown: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("relative error {task.fields[error]:.4f}")]
+    room -= 38
+    for text, width in MORE.items():
+        if room >= width:
+            shown.append(TextColumn(text))
+            room -= width
+    bar = [BarColumn(min(room, 40))] if room >= BAR else []
+    return [TextColumn("{task.description}"), *bar, *shown, TimeRemainingColumn()]
+
+
+def sparsity_range(parts: Array) -> str:
+    """The least and the largest sparsity of the parts (features × r) that are not zero."""
+    sparsity = hoyer_sparsity(parts, axis=0)
+    known = sparsity[~np.isnan(sparsity)]
+    return f"{known.min():.2f}–{known.max():.2f}" if known.size else "none"

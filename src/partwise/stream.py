@@ -7,7 +7,7 @@ anywhere without changing the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -137,6 +137,19 @@ class Streamed(Fit):
         self.last = self.data.settled(sums.stats)
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the next iteration depends on, the sums of the last pass included."""
+        stats = self.statistics(1)
+        known = super().snapshot()
+        known["factors"] = [self.held.collected(), self.factors[1]]
+        return {**known, "last": [stats.cross, stats.gram], "totals": self.totals}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Go on from a snapshot, whose factors the fit has been made of."""
+        super().restore(snapshot)
+        cross, own = snapshot["last"]
+        self.last, self.totals = Stats(cross, own, self.data.sqnorm), snapshot["totals"]
 
     @property
     def held(self) -> Held:

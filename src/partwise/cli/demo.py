@@ -55,7 +55,7 @@ def demo(options: argparse.Namespace) -> int:
         error, seconds = f"{result.relative_error:.4f}", f"{result.times[-1]:.2f}"
         table.add_row(f"{sparsity:g}", achieved, error, str(result.n_iter), seconds)
         title = f"sparsity {sparsity:g}, relative error {result.relative_error:.3f}"
-        gallery(result.components, shape, title=title, figure=panel)
+        gallery(result, shape, labels=False, title=title, figure=panel)
         if "interrupted" in result.stop_reason:
             raise KeyboardInterrupt
     Console().print(table)

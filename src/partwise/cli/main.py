@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import demo
+from . import convert, demo, fit, info, show, transform
+from .common import UsageError
 
-COMMANDS = (demo,)  # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+# each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+COMMANDS = (info, fit, show, transform, convert, demo)
+
+EPILOG = """\
+a first half hour:
+  partwise demo                                             see it work
+  partwise info faces/                                      what is there, and how sparse is it by itself?
+  partwise fit faces/ -r 25 -s 0.7 --png parts.png          find 25 parts of sparsity 0.7, and draw them
+  partwise show faces.pw --html report.html                 a page with every part, its samples and the fit
+  partwise transform faces.pw more-faces/ --out more.csv    how much of each part is in new images
+
+`partwise COMMAND --help` has all options, with examples. Exit codes: 0 done, 1 the data or a file is not right,
+2 the command is not right, 130 interrupted.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``partwise`` with ``arguments`` (by default the process's own); the exit code."""
     options = parser().parse_args(arguments)
     try:
-        return int(options.run(options))
-    except (ImportError, OSError, ValueError) as error:
+        with warnings.catch_warnings():
+            if not options.debug:
+                warnings.showwarning = said  # type: ignore[assignment]
+                warnings.filterwarnings(
+                    "ignore" if getattr(options, "quiet", False) else "always", category=UserWarning
+                )
+            code = int(options.run(options))
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ImportError, OSError, ValueError, MemoryError) as error:
         if options.debug:
             raise
-        print(f"partwise: {error}", file=sys.stderr)
-        return 1
+        print(f"partwise: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("partwise: interrupted", file=sys.stderr)
         return 130
+
+
+def said(message: Warning | str, *rest: object) -> None:
+    """A warning in one line, without the source that gave it."""
+    print(f"partwise: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,7 +65,8 @@ def parser() -> argparse.ArgumentParser:
         prog="partwise",
         description="Sparse nonnegative matrix factorization: you say how sparse each part must be, and partwise "
         "finds the parts.",
-        epilog="Example: partwise demo --sparsity 0.4 0.6 0.8 --out parts.png",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     top.add_argument("--debug", action="store_true", help="show where an error comes from (a traceback)")

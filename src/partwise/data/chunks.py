@@ -33,6 +33,7 @@ class Chunked(ABC):
     bounds: Sequence[int]
     squared = True
     kernels = False
+    here = True  # whether activations lie in this process
     missing = False  # whether NaN means a missing entry
 
     @cached_property

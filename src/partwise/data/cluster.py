@@ -160,6 +160,8 @@ class Log:
 class DaskData(Chunked):
     """A Dask array of samples × features, of dense or scipy sparse chunks."""
 
+    here = False
+
     def __init__(self, X: da.Array, missing: bool = False) -> None:
         self.missing = missing
         if X.dtype.kind not in "buif":

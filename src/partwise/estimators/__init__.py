@@ -2,5 +2,6 @@
 
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
+from .saved import load
 
-__all__ = ["MiniBatchSparseNMF", "SparseNMF"]
+__all__ = ["MiniBatchSparseNMF", "SparseNMF", "load"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +18,12 @@ from ..projections import hoyer_sparsity
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, solve_activations
 from ..updates import Known
+from .notebook import Shown
+
+KEPT = ("activations_", "sample_names_", "part_shape_")
 
 
-class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that has found parts, ``components_``."""
 
     components_: Array
@@ -29,6 +34,9 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.components_ = np.array(components, order="C")
         self.n_components_ = len(self.components_)
         self.sparsity_ = np.asarray(hoyer_sparsity(self.components_, axis=1))
+        for name in KEPT:  # it belonged to other parts
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _parts(self) -> Array:
         """What activations are multiplied with (features × n_components)."""
@@ -67,6 +75,66 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """``components_`` as a sparse array, which for sparse parts is much smaller."""
         check_is_fitted(self)
         return sp.csr_array(self.components_)
+
+    def keep(
+        self,
+        activations: Any = None,
+        sample_names: Sequence[str] | None = None,
+        part_shape: Sequence[int] | None = None,
+    ) -> Self:
+        """Keep with the parts what pictures and reports can use, until the next fit; `save` stores it too.
+
+        Parameters
+        ----------
+        activations : array of shape (samples, n_components), optional
+            What ``fit_transform`` gave; kept as ``activations_``.
+        sample_names : sequence of str, optional
+            One for each sample; ``sample_names_``.
+        part_shape : sequence of int, optional
+            What a part looks like, (height, width) of an image for example; ``part_shape_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from partwise import SparseNMF
+        >>> model = SparseNMF(4, max_iter=5, tol=0).fit(load_digits().data)
+        >>> model.keep(part_shape=(8, 8)).part_shape_
+        (8, 8)
+        """
+        check_is_fitted(self)
+        kept = {
+            "activations_": None if activations is None else kept_activations(activations, self.n_components_),
+            "sample_names_": None if sample_names is None else kept_names(sample_names),
+            "part_shape_": None if part_shape is None else kept_shape(part_shape, self.components_.shape[1]),
+        }
+        new = {name: value for name, value in kept.items() if value is not None}
+        rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
+        if rows is not None and names is not None and len(rows) != len(names):
+            raise ValueError(f"there are {len(names)} sample names and {len(rows)} samples with activations")
+        for name, value in new.items():
+            setattr(self, name, value)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
+
+        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
+        written whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, partwise
+        >>> model = partwise.SparseNMF(2, sparsity=0.5).fit(np.eye(4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/parts.pw")
+        ...     again = partwise.load(f"{folder}/parts.pw")
+        >>> bool((again.components_ == model.components_).all())
+        True
+        """
+        from .saved import save  # it knows all estimators
+
+        check_is_fitted(self)
+        save(self, path)
 
     def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
         """X as data; what is not in memory is left where it is."""
@@ -113,3 +181,29 @@ class Parts(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 def as_output(activations: Any) -> Any:
     """Activations as users get them: rows contiguous, if they are an array."""
     return np.ascontiguousarray(activations) if isinstance(activations, np.ndarray) else activations
+
+
+def kept_activations(activations: Any, r: int) -> Array:
+    """Activations to be kept, checked."""
+    array = check_array(activations, dtype=[np.float64, np.float32], copy=True)
+    if array.shape[1] != r:
+        raise ValueError(f"activations have {array.shape[1]} columns, and there are {r} components")
+    if array.min() < 0:
+        raise ValueError(f"activations hold {array.min():g}: they cannot be negative")
+    return np.ascontiguousarray(array)
+
+
+def kept_names(names: Any) -> Array:
+    """Names to be kept, as scikit-learn keeps those of features."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names must be texts: give a list of them")
+    array = np.empty(len(names), dtype=object)
+    array[:] = list(names)
+    return array
+
+
+def kept_shape(shape: Any, m: int) -> tuple[int, ...]:
+    """The shape of a part of ``m`` features, checked."""
+    if not all(isinstance(n, int | np.integer) and n > 0 for n in shape) or np.prod(shape) != m:
+        raise ValueError(f"part_shape={tuple(shape)} does not have as many entries as a part has features, {m}")
+    return tuple(int(n) for n in shape)

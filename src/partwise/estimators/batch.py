@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -68,6 +69,13 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     memory_limit : int or str, optional
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
+    checkpoint : path, optional
+        A file that the state of the fit is written to every ``checkpoint_every`` iterations and at the end: killed at
+        any moment, the fit can go on from it. For one start only.
+    checkpoint_every : int, default=10
+    resume_from : path, optional
+        A checkpoint to go on from, with the same X and parameters; the answer is, bit for bit, that of a fit that was
+        never stopped.
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1: a progress line.
@@ -84,8 +92,12 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² plus penalties, at the start and after each iteration.
+    time_curve_ : array
+        Seconds since the fit began, for each entry of ``loss_curve_``.
     stop_reason_ : str
         Why the fit stopped, in a sentence.
+    data_shape_ : tuple
+        (samples, features) of the X that was fitted.
     scaling_ : array of shape (n_components, n_components)
         D, where the model is activations · D · components_ (only for recipes that have one).
     n_features_in_, feature_names_in_
@@ -125,6 +137,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         max_time: float | None = None,
         n_jobs: int | None = None,
         memory_limit: int | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 10,
+        resume_from: str | os.PathLike[str] | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -145,6 +160,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume_from = resume_from
         self.random_state = random_state
         self.verbose = verbose
 
@@ -171,8 +189,10 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     def _fits(self, data: Data, X: Any) -> list[Result]:
         """One result for each start."""
         recipe, asked = self._recipe()
-        rng = as_generator(self.random_state)
         n_init = as_count(self.n_init, "n_init")
+        if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
+            raise ValueError(f"n_init={n_init}: a checkpoint holds one fit; give n_init=1, and fit from each start")
+        rng = self.random_state if n_init == 1 else as_generator(self.random_state)
         hooks = Hooks(self, X, n_init)
         results: list[Result] = []
         with interrupts() as interrupted:
@@ -194,6 +214,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
                             tol=self.tol,
                             max_time=self.max_time,
                             n_jobs=self.n_jobs,
+                            checkpoint=self.checkpoint,
+                            checkpoint_every=self.checkpoint_every,
+                            resume_from=self.resume_from,
                             random_state=rng,
                             callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
                         )
@@ -240,7 +263,8 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     def _store(self, result: Result, data: Any) -> Any:
         self._store_parts(result.components)
         self.n_iter_ = result.n_iter
-        self.loss_curve_ = result.losses
+        self.loss_curve_, self.time_curve_ = result.losses, result.times
+        self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         self.stop_reason_ = result.stop_reason
         self._encoder = result.encoder
         if result.middle is not None:

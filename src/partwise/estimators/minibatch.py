@@ -84,8 +84,12 @@ class MiniBatchSparseNMF(Parts):
         The mean loss of a sample, ½‖x − model‖² plus penalties, each time that `fit` went through X.
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius), after `fit`.
+    time_curve_ : array
+        Seconds since `fit` began, for each entry of ``loss_curve_``.
     stop_reason_ : str
         Why `fit` stopped, in a sentence.
+    data_shape_ : tuple
+        (samples, features) of the X that `fit` was given.
 
     See Also
     --------
@@ -100,6 +104,9 @@ class MiniBatchSparseNMF(Parts):
     >>> model.components_.shape, float(abs(model.sparsity_ - 0.7).max()) < 1e-10
     ((16, 64), True)
     """
+
+    _running: Running
+    _block: Block
 
     def __init__(
         self,
@@ -148,6 +155,8 @@ class MiniBatchSparseNMF(Parts):
             raise ValueError("partial_fit takes a batch that fits in memory; fit goes through larger data in batches")
         if first:
             self._begin(data)
+        elif not hasattr(self, "_running"):
+            raise ValueError("the model was saved without its own sets, which no file can hold: it cannot learn on")
         self._learn(data, as_amount(self.forget_factor, "forget_factor", 1.0))
         self._store_parts(self._running.parts.T)
         return self
@@ -169,7 +178,8 @@ class MiniBatchSparseNMF(Parts):
         tol = as_amount(self.tol, "tol")
         max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
-        started, curve, reason, converged = perf_counter(), [], f"max_iter={most} times through X are done", False
+        started, curve, times = perf_counter(), [], []
+        reason, converged = f"max_iter={most} times through X are done", False
         with interrupts() as interrupted, ExitStack() as stack:
             tell = stack.enter_context(progress_line(type(self).__name__)) if self.verbose else None
             for epoch in range(most):
@@ -179,7 +189,7 @@ class MiniBatchSparseNMF(Parts):
                         self._begin(data if isinstance(data, Matrix) else batch)
                     total += self._learn(batch, forget ** (batch.shape[0] / min(size, data.shape[0]))) * batch.shape[0]
                 curve.append(total / data.shape[0])
-                seconds = perf_counter() - started
+                times.append(seconds := perf_counter() - started)
                 if tell:
                     error = float(np.sqrt(max(2 * total, 0.0) / max(data.sqnorm, 1e-300)))
                     tell(Iteration(epoch + 1, most, total, error, seconds, [None, self._running.parts]))
@@ -194,6 +204,7 @@ class MiniBatchSparseNMF(Parts):
                 break
         self._store_parts(self._running.parts.T)
         self.n_iter_, self.loss_curve_, self.stop_reason_ = len(curve), np.array(curve), reason
+        self.time_curve_, self.data_shape_ = np.array(times), (int(data.shape[0]), int(data.shape[1]))
         solved = self._solve(data)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         if self.n_iter_ == most and tol > 0 and not converged:

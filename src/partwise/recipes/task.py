@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import numbers
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -11,8 +13,9 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known
+from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
 from ..blocks import Block, nonnegative_encoder
+from ..checkpoint import Checkpoint, Resumed, check_place, problem_of
 from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..factorize import Callback, Result, factorize
 from ..fit import Reviver, give_unit_norm
@@ -57,6 +60,13 @@ class Options(TypedDict, total=False):
         What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
     mask : array or scipy sparse of the shape of X
         True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
+    checkpoint : path
+        A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` iterations (10)
+        and at the end.
+    checkpoint_every : int
+    resume_from : path
+        A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
+        never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
     """
 
     init: Any
@@ -72,6 +82,9 @@ class Options(TypedDict, total=False):
     fixed_activations: Any
     missing: Literal["error", "em"]
     mask: Any
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: int
+    resume_from: str | os.PathLike[str] | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -88,6 +101,9 @@ DEFAULTS: dict[str, Any] = {
     "fixed_activations": None,
     "missing": "error",
     "mask": None,
+    "checkpoint": None,
+    "checkpoint_every": 10,
+    "resume_from": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -127,12 +143,23 @@ class Task:
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")
+        self.checkpoint, source = (as_path(self.options[name], name) for name in ("checkpoint", "resume_from"))
+        if self.checkpoint is not None:
+            check_place(self.checkpoint)
+        self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
+        self.resumed = None if source is None else Resumed.read(source)
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
         self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
         if not self.data.complete:
             check_seen(self.data.counts(1))
+        if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
+            raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
+        if self.resumed is not None:
+            given = isinstance(self.options["random_state"], numbers.Integral)
+            self.resumed.set_generator(self.rng, "before", must_agree=given)
+        self.before = self.rng.bit_generator.state
         self.known = [
             as_known(self.options[name], self.r, length, name, self.data.dtype)
             for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=True)
@@ -177,8 +204,14 @@ class Task:
                 **limits,
             )
 
+        problem = problem_of(self.data, self.r, blocks, order)
+        if self.resumed is not None:
+            self.resumed.check(problem)
         with interrupts():
-            if isinstance(start, str) and start == "gradual":
+            if self.resumed is not None:
+                factors = self.resumed.factors(self.data)
+                self.resumed.set_generator(self.rng, "after")
+            elif isinstance(start, str) and start == "gradual":
                 first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
                 factors = [*self.starting_factors("samples", first, scaled), *more]
                 for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
@@ -190,7 +223,9 @@ class Task:
                 factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
-            result = fit(factors, blocks, **limits)
+            about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
+            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, about)
+            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
 

@@ -1,0 +1,116 @@
+"""Sparse NMF of single cells, in scanpy's manner (extra ``partwise[cells]``)."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .ask import as_bytes
+from .data.stored import LIMIT
+from .estimators import SparseNMF
+from .io.cells import as_rows
+from .statistics import Array
+
+
+def sparse_nmf(
+    adata: Any,
+    n_components: int,
+    *,
+    sparsity: Any,
+    layer: str | None = None,
+    mask_var: Any = None,
+    key_added: str | None = None,
+    copy: bool = False,
+    **options: Any,
+) -> Any:
+    """Gene programs of exactly the sparsity that you name.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells × genes, nonnegative (counts, or their logarithm; not scaled to mean 0). Sparse matrices stay sparse, and
+        a backed one that exceeds ``memory_limit`` stays on disk.
+    n_components : int
+        The number of programs.
+    sparsity : None, float, (lo, hi), or a list of n_components of these
+        Hoyer sparsity of each program over the genes; see `partwise.SparseNMF`.
+    layer : str, optional
+        The layer to take instead of ``adata.X``.
+    mask_var : str or array of bool, optional
+        The genes to take: a column of ``adata.var`` ("highly_variable") or an array. Programs are 0 at all others.
+    key_added : str, optional
+        Store under this name everywhere.
+    copy : bool
+        Return a copy with the results instead of storing them in ``adata``.
+    **options
+        All other parameters of `partwise.SparseNMF`.
+
+    Returns
+    -------
+    AnnData or None
+        ``obsm["X_nmf"]``: how much of each program is in each cell. ``varm["NMFs"]``: the programs, one a column.
+        ``uns["nmf"]``: what was asked for, and how the fit went. (With ``key_added`` all three have that name.)
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> adata = anndata.AnnData(np.random.default_rng(0).poisson(1.0, (30, 12)).astype(float))
+    >>> sparse_nmf(adata, 3, sparsity=0.4, random_state=0)
+    >>> adata.obsm["X_nmf"].shape, adata.varm["NMFs"].shape, adata.uns["nmf"]["sparsity"].round(6).tolist()
+    ((30, 3), (12, 3), [0.4, 0.4, 0.4])
+    """
+    if not hasattr(adata, "obsm"):
+        raise TypeError(f"adata is a {type(adata).__name__}: give an AnnData; for arrays there is partwise.SparseNMF")
+    model = SparseNMF(n_components, sparsity=sparsity, **options)
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"layer={layer!r}: there is none of that name; there are {', '.join(adata.layers) or 'none'}")
+    genes = _genes(adata, mask_var)
+    X = adata.X if layer is None else adata.layers[layer]
+    if X is None:
+        raise ValueError("adata.X is None: name a layer")
+    limit = as_bytes(model.memory_limit, "memory_limit")
+    activations = model.fit_transform(as_rows(X, genes, LIMIT if limit is None else limit))
+    if copy:
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    programs = np.zeros((adata.n_vars, model.n_components_), dtype=model.components_.dtype)
+    programs[slice(None) if genes is None else genes] = model.components_.T
+    adata.obsm[key_added or "X_nmf"] = activations
+    adata.varm[key_added or "NMFs"] = programs
+    where = {"layer": layer, "mask_var": mask_var if isinstance(mask_var, str) else None}
+    adata.uns[key_added or "nmf"] = described(model, where)
+    return adata if copy else None
+
+
+def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What was asked of a model and how its fit went, as ``uns`` can hold it: numbers, texts and arrays."""
+    asked = model.get_params() | (where or {})
+    plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in asked.items() if v is not None}
+    return {
+        "params": plain,
+        "sparsity": model.sparsity_,
+        "explained": model.explained_,
+        "reconstruction_err": float(model.reconstruction_err_),
+        "loss_curve": np.asarray(model.loss_curve_),
+        "n_iter": int(model.n_iter_),
+        "stop_reason": model.stop_reason_,
+    }
+
+
+def _genes(adata: Any, mask_var: Any) -> Array | None:
+    """Which genes to take; None for all."""
+    if mask_var is None:
+        return None
+    if isinstance(mask_var, str):
+        if mask_var not in adata.var:
+            raise ValueError(
+                f"mask_var={mask_var!r} is not a column of adata.var ({', '.join(adata.var) or 'no columns'})"
+            )
+        mask_var = adata.var[mask_var]
+    mask = np.asarray(mask_var)
+    if mask.shape != (adata.n_vars,) or mask.dtype != bool:
+        raise ValueError(f"mask_var has shape {mask.shape} and dtype {mask.dtype}: give a bool for each gene")
+    if not mask.any():
+        raise ValueError("mask_var leaves no gene")
+    return mask

@@ -1,0 +1,137 @@
+"""Every option of a fit on the command line, and the estimator that they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .common import UsageError
+
+RECIPES = ("ssnmf", "nmfsc", "tpc", "nnsc", "snmf", "nsnmf", "l0", "l0_path", "bisparse", "grouped")
+INITS = ("samples", "random", "nndsvd", "gradual")
+
+
+def level(text: str) -> Any:
+    """A sparsity, "0.7", or an interval of them, "0.2:0.4", one end of which may be left open."""
+    ends = [float(end) if end.strip() else None for end in text.split(":")]
+    if len(ends) == 1 and ends[0] is not None:
+        return ends[0]
+    if len(ends) != 2:
+        raise ValueError
+    return tuple(ends)
+
+
+def penalty(text: str) -> Any:
+    """A number, or a pair "on activations,on components"."""
+    numbers = [float(number) for number in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+level.__name__, penalty.__name__ = "sparsity", "penalty"  # as argparse calls them when they are wrong
+
+# what the estimator takes: its parameter's name, how a text becomes a value, what it is
+FIT: dict[str, tuple[Any, str]] = {
+    "activation_sparsity": (level, "the same for activations, over the samples"),
+    "l1": (penalty, "ℓ1 penalty on the activations, or a pair (activations,components)"),
+    "l2": (penalty, "squared ℓ2 penalty, likewise"),
+    "init": (INITS, "where the fit starts"),
+    "n_init": (int, "fits from as many starts; the best is kept (1)"),
+    "max_iter": (int, "iterations at most (200)"),
+    "tol": (float, "stop when an iteration lowers the loss by no more than this share of it (1e-4)"),
+    "max_time": (float, "stop after as many seconds"),
+    "n_jobs": (int, "threads; -1: one on each core"),
+    "memory_limit": (str, "memory for data on disk, such as '2 GB' (1 GiB); what takes more is read in chunks"),
+    "random_state": (int, "seed of what is random"),
+}
+RECIPE: dict[str, tuple[Any, str]] = {
+    "faithful": (bool, "ssnmf: exactly the paper's Algorithm 4"),
+    "solver": (("hals", "multiplicative", "gradient", "greedy", "pivot"), "ssnmf: for the side without sparsity"),
+    "projection": (("fast", "sorted", "hoyer"), "ssnmf, nmfsc, bisparse: how the nearest sparse vector is found"),
+    "component_sweeps": (int, "ssnmf: passes over the parts for every product with X"),
+    "activation_sweeps": (int, "ssnmf: passes over the activations"),
+    "extrapolate": (bool, "ssnmf: mostly faster, but the loss may rise now and then"),
+    "nonzeros": (int, "l0, l0_path: nonzeros at most"),
+    "side": (("activations", "components"), "l0, l0_path, nnsc, snmf, grouped: which side is sparse"),
+    "method": (("prune", "sequential", "forward", "reverse", "hoyer"), "l0, nnsc: which algorithm"),
+    "every": (int, "l0: choose supports in every so-many-th iteration"),
+    "refit": (bool, "l0_path: solve again without the penalty"),
+    "middle": (("diagonal", "full"), "bisparse: what stands between activations and parts"),
+    "middle_solver": (("nnls", "multiplicative"), "bisparse: how it is solved"),
+    "theta": (float, "nsnmf: how much is smoothed, 0 to 1"),
+    "loss": (("squared", "kl"), "nsnmf: what is minimised"),
+    "beta": (float, "snmf: penalty for sparsity"),
+    "eta": (float, "snmf: penalty on the other side's size"),
+    "kkt_tol": (float, "stop when no column would move by more than this share of its norm"),
+}
+
+
+def add_asking(parser: Any) -> None:
+    """All options of a fit."""
+    group = parser.add_argument_group("what to find")
+    group.add_argument("-r", "--components", type=int, metavar="R", help="number of parts (default: 10)")
+    sparsity = group.add_mutually_exclusive_group()
+    sparsity.add_argument(
+        "-s",
+        "--sparsity",
+        type=level,
+        metavar="S",
+        help="of every part: 0.7, or an interval 0.2:0.4, 0.2: or :0.4. 0 is flat, 1 is a single feature "
+        "(default: as it comes)",
+    )
+    sparsity.add_argument(
+        "--per-part", type=Path, metavar="FILE", help="a text with a sparsity for each part, one a line"
+    )
+    group.add_argument("--recipe", choices=RECIPES, default="ssnmf", help="the method (default: ssnmf)")
+    _add(parser.add_argument_group("how to find it"), FIT)
+    _add(parser.add_argument_group("options of single recipes"), RECIPE)
+
+
+def _add(group: Any, table: dict[str, tuple[Any, str]]) -> None:
+    for name, (kind, text) in table.items():
+        flags = [f"--{name.replace('_', '-')}"] + (["--seed"] if name == "random_state" else [])
+        if kind is bool:
+            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, help=text)
+        elif isinstance(kind, tuple):
+            group.add_argument(*flags, dest=name, choices=kind, help=text)
+        else:
+            group.add_argument(*flags, dest=name, type=kind, metavar="S" if kind is level else "N", help=text)
+
+
+def asked_model(options: argparse.Namespace, **more: Any) -> Any:
+    """The estimator that the options ask for, found to make sense before any data is read."""
+    from ..ask import as_columns, as_count
+    from ..estimators import SparseNMF
+
+    sparsity, count = options.sparsity, options.components
+    if options.per_part is not None:
+        sparsity = per_part(options.per_part)
+        count = len(sparsity) if count is None else count
+    given = {name: getattr(options, name) for name in (*FIT, *RECIPE) if getattr(options, name) is not None}
+    own = {name: given[name] for name in RECIPE if name in given}
+    more |= {name: given[name] for name in FIT if name in given}
+    try:
+        model = SparseNMF(
+            10 if count is None else count, sparsity=sparsity, recipe=options.recipe, recipe_params=own or None, **more
+        )
+        model._recipe()
+        for value in (model.sparsity, model.activation_sparsity):
+            as_columns(value, as_count(model.n_components, "n_components"))
+    except ValueError as error:
+        raise UsageError(error) from error
+    return model
+
+
+def per_part(path: Path) -> list[Any]:
+    """The sparsities in a file, one a line; ``any`` leaves a part free, and what follows # is a remark."""
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.split("#")[0].strip()
+        if text:
+            try:
+                found.append(None if text == "any" else level(text))
+            except ValueError:
+                raise UsageError(f"{path}, line {number} is {text!r}: give a number, lo:hi, or any") from None
+    if not found:
+        raise UsageError(f"{path} has no sparsity in it: give one for each part, one a line")
+    return found

@@ -1,0 +1,123 @@
+"""What commands share: how data is named, how results are told, and what is wrong with what was asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..io import Table
+
+FORMATS = """\
+DATA (rows are samples, columns are features; --transpose exchanges them):
+  .npy .npz .mat .csv .tsv .txt (.gz)     arrays and tables; .npz also scipy sparse
+  .mtx (.gz), folder with matrix.mtx      Matrix Market; 10x cells × genes
+  .h5ad, file.h5ad:layers/counts          AnnData
+  .zarr, file.h5:/path                    arrays that stay on disk
+  folder, 'faces/*.png', a.png b.png …    images of one size (PNG, PGM, JPEG, …), an image a sample
+  'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI, a volume a sample
+  .wav .flac .ogg                         sound, as a spectrogram: a frame a sample
+"""
+
+
+class UsageError(ValueError):
+    """What was asked for cannot be meant: exit code 2."""
+
+
+def add_command(commands: Any, name: str, run: Any, *, summary: str, usage: str, examples: str) -> Any:
+    """A parser for a command that reads data, with examples and the formats below its options."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        usage=f"partwise {name} {usage} [options]",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"examples:\n{examples}\n{FORMATS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_data(parser: Any) -> None:
+    """The arguments that name data."""
+    parser.add_argument(
+        "data", nargs="+", metavar="DATA", help="a file, a folder, a glob, or several images; see below"
+    )
+    group = parser.add_argument_group("reading")
+    group.add_argument("--transpose", action="store_true", help="columns of the file are samples")
+    group.add_argument("--mask", metavar="NIFTI", help="voxels to take, of NIfTI images (default: all)")
+    group.add_argument(
+        "--row-names",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first column of a table has names (default: if it looks like it)",
+    )
+    group.add_argument("--window", type=int, metavar="N", help="samples in a frame of sound (default: 1024)")
+    group.add_argument("--hop", type=int, metavar="N", help="samples from one frame to the next (default: 256)")
+
+
+def add_telling(parser: Any) -> None:
+    """How much is said."""
+    group = parser.add_argument_group("saying")
+    group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    group.add_argument("--json", action="store_true", help="say it as JSON, for programs")
+
+
+def read_data(options: argparse.Namespace) -> Table:
+    """The data that the arguments name."""
+    from ..io import read
+
+    settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
+    source = options.data[0] if len(options.data) == 1 else options.data
+    return read(source, transpose=options.transpose, **settings)
+
+
+def compile_kernels(options: argparse.Namespace, table: Table) -> None:
+    """Compile what a fit needs on a tiny one of the same kind, and say so to who is waiting at a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if options.quiet or not console.is_terminal:
+        return
+    import numpy as np
+    import scipy.sparse as sp
+
+    from ..recipes import ssnmf
+
+    tiny = np.eye(4, dtype=np.float32 if table.X.dtype == np.float32 else float)
+    with console.status("Compiling kernels (once: the next run finds them in the cache)"):
+        ssnmf(sp.csr_array(tiny) if sp.issparse(table.X) else tiny, 2, sparsity=0.1, max_iter=1, tol=0)
+
+
+def in_words(table: Table) -> str:
+    """What was read, in a line."""
+    return f"{table.source}: {table.shape[0]} samples × {table.shape[1]} features ({table.kind})"
+
+
+def tell(options: argparse.Namespace, facts: Mapping[str, Any], lines: list[str]) -> None:
+    """Say what came out: as lines, as JSON, or not at all."""
+    if options.json:
+        print(json.dumps(plain(facts), ensure_ascii=False))
+    elif not options.quiet:
+        print("\n".join(lines))
+
+
+def note(options: argparse.Namespace, line: str) -> None:
+    """Say something beside the results, on standard error."""
+    if not options.quiet:
+        print(f"partwise: {line}", file=sys.stderr)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; NaN and infinity are null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

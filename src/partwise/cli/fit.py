@@ -1,0 +1,166 @@
+"""``partwise fit``: from files to parts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .asked import add_asking, asked_model
+from .common import add_command, add_data, add_telling, compile_kernels, in_words, note, read_data, tell
+
+if TYPE_CHECKING:
+    from ..io import Table
+
+EXAMPLES = """\
+  partwise fit faces/ --components 25 --sparsity 0.7 --png parts.png
+  partwise fit counts.csv -r 12 -s 0.5:0.8 --parts-out genes.csv --loadings-out cells.csv
+  partwise fit 'subjects/*.nii.gz' --mask mask.nii.gz -r 40 -s 0.8 --parts-out parts.nii.gz
+  partwise fit cells.h5ad -r 20 -s 0.6 --parts-out cells.h5ad      results go beside what is there
+  partwise fit large.npy -r 50 -s 0.7 --checkpoint fit.ckpt        and after a crash:
+  partwise fit large.npy -r 50 -s 0.7 --resume fit.ckpt
+  partwise fit x.npz --recipe l0 --nonzeros 20
+
+Ctrl-C stops the fit after its iteration and writes the parts found so far. Start from
+`partwise info DATA`, which tells how sparse parts are by themselves.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = add_command(
+        commands,
+        "fit",
+        fit,
+        summary="find the parts of data, each exactly as sparse as you say",
+        usage="DATA … --components R --sparsity S",
+        examples=EXAMPLES,
+    )
+    add_data(parser)
+    add_asking(parser)
+    group = parser.add_argument_group("what to write")
+    group.add_argument("-o", "--out", metavar="MODEL", help="the model (default: the data's name, with .pw)")
+    group.add_argument("--parts-out", metavar="FILE", help="parts: .csv or .tsv (a column each), .nii.gz, .h5ad, .npy")
+    group.add_argument(
+        "--loadings-out", metavar="FILE", help="how much of each part is in each sample: .csv, .tsv, .npy"
+    )
+    group.add_argument("--png", metavar="FILE", help="a picture of the parts")
+    group = parser.add_argument_group("coming back")
+    group.add_argument("--checkpoint", metavar="FILE", help="keep the running fit in this file")
+    group.add_argument("--checkpoint-every", type=int, metavar="N", help="every N iterations (default: 10)")
+    group.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, and keep it up to date")
+    add_telling(parser)
+
+
+def fit(options: argparse.Namespace) -> int:
+    """Read, fit, write, tell."""
+    from ..interrupts import interrupts
+
+    coming_back = {"checkpoint": options.checkpoint or options.resume, "resume_from": options.resume}
+    every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
+    model = asked_model(options, **coming_back, **every)
+    targets = targets_of(options)
+    table = read_data(options)
+    compile_kernels(options, table)
+    model.set_params(verbose=int(not options.quiet))
+    with interrupts() as interrupted:
+        activations = model.fit_transform(table.X)
+        model.set_params(verbose=0, **dict.fromkeys(coming_back))  # they belong to this run, not to the model
+        written = write(model, activations, table, targets)
+        stopped = bool(interrupted)
+    report(options, model, table, written, stopped)
+    if stopped:
+        note(options, f"interrupted after iteration {model.n_iter_}: the parts so far are in {written['model']}")
+    return 130 if stopped else 0
+
+
+def targets_of(options: argparse.Namespace) -> dict[str, Path]:
+    """The files to write, found to be possible before the work begins."""
+    from ..io import check_target
+    from ..io.write import LOADINGS, PARTS
+
+    asked = {
+        "model": (options.out or f"{stem(options.data)}.pw", ()),
+        "parts": (options.parts_out, PARTS),
+        "loadings": (options.loadings_out, LOADINGS),
+        "picture": (options.png, (".png",)),
+    }
+    return {what: check_target(path, endings) for what, (path, endings) in asked.items() if path is not None}
+
+
+def stem(data: list[str]) -> str:
+    """What the data is called: a file by its name, several by that of their folder."""
+    path = Path(data[0].split(":")[0])
+    several = len(data) > 1 or any(sign in path.name for sign in "*?[")
+    name = path.resolve().parent.name if several else path.resolve().name
+    return name.lstrip(".").split(".")[0] or "parts"
+
+
+def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) -> dict[str, str]:
+    """Write the model first, so that nothing that goes wrong afterwards can lose it."""
+    from ..cells import described
+    from ..io import write_loadings, write_parts
+
+    if table.feature_names is not None:
+        model.feature_names_in_ = as_objects(table.feature_names)
+    model.keep(activations, table.sample_names, table.part_shape)
+    model.save(targets["model"])
+    if "parts" in targets:
+        write_parts(targets["parts"], model.components_, table, activations=activations, about=described(model))
+    if "loadings" in targets:
+        write_loadings(targets["loadings"], activations, table.sample_names)
+    if "picture" in targets:
+        draw(targets["picture"], model, table)
+    return {what: str(path) for what, path in targets.items()}
+
+
+def as_objects(names: Any) -> Any:
+    """Names as scikit-learn keeps them."""
+    import numpy as np
+
+    return np.array(names, dtype=object)
+
+
+def draw(path: Path, model: Any, table: Table) -> None:
+    """A picture of the parts: images, slices or spectra where they are some, else their strongest features."""
+    from ..io.table import Brain
+    from ..plotting import gallery
+
+    place = table.home if isinstance(table.home, Brain) else None
+    shape, mask = (place.shape, place.mask) if place else (table.part_shape, None)
+    names = table.feature_names or ("",)
+    sound = all(name.endswith(" Hz") for name in names)
+    heard: dict[str, Any] = {}
+    if sound:
+        heard = {"kind": "lines", "x": [float(n[:-3]) for n in names], "x_label": "frequency (Hz)"}
+    gallery(model, shape, mask=mask, **heard).savefig(path)
+
+
+def report(options: argparse.Namespace, model: Any, table: Table, written: dict[str, str], stopped: bool) -> None:
+    """Say what came out."""
+    sparsity = model.sparsity_
+    error = float(max(1 - model.explained_.sum(), 0)) ** 0.5
+    facts = {
+        "data": table.source,
+        "kind": table.kind,
+        "samples": table.shape[0],
+        "features": table.shape[1],
+        "components": model.n_components_,
+        "sparsity": sparsity,
+        "relative_error": error,
+        "explained": model.explained_,
+        "iterations": model.n_iter_,
+        "seconds": model.time_curve_[-1],
+        "stop_reason": model.stop_reason_,
+        "interrupted": stopped,
+        "files": written,
+    }
+    between = f"{sparsity.min():.4f}" if sparsity.max() - sparsity.min() < 5e-5 else f"{sparsity.min():.4f} to "
+    between += f"{sparsity.max():.4f}" if between.endswith("to ") else ""
+    lines = [
+        in_words(table),
+        f"{model.n_components_} parts of sparsity {between}, relative error {error:.4f}",
+        f"{model.n_iter_} iterations in {model.time_curve_[-1]:.1f} s: {model.stop_reason_}",
+        *(f"{what:<9}{path}" for what, path in written.items()),
+    ]
+    tell(options, facts, lines)

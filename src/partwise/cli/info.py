@@ -1,0 +1,109 @@
+"""``partwise info``: what data is, and which sparsity to start from."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .common import add_command, add_data, add_telling, in_words, read_data, tell
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+SAMPLES = 2000  # that the unconstrained fit looks at
+
+EXAMPLES = """\
+  partwise info counts.csv
+  partwise info 'faces/*.png' --components 25
+  partwise info cells.h5ad --json | jq .zeros
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = add_command(
+        commands,
+        "info",
+        info,
+        summary="say what data is, and which sparsity to start from",
+        usage="DATA …",
+        examples=EXAMPLES,
+    )
+    add_data(parser)
+    parser.add_argument(
+        "-r", "--components", type=int, default=10, metavar="R", help="parts of the unconstrained fit (default: 10)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of its start (default: 0)")
+    add_telling(parser)
+
+
+def info(options: argparse.Namespace) -> int:
+    """Read, look, fit without a constraint, tell."""
+    from ..data import as_data
+
+    table = read_data(options)
+    data = as_data(table.X)
+    zeros, largest = looked(data)
+    natural = unconstrained(data, options.components, options.seed) if largest > 0 else None
+    sizes = {level: features_at(level, table.shape[1]) for level in LEVELS}
+    facts = {
+        "data": table.source,
+        "kind": table.kind,
+        "samples": table.shape[0],
+        "features": table.shape[1],
+        "dtype": str(table.X.dtype),
+        "on_disk": table.lazy,
+        "named": {"samples": table.sample_names is not None, "features": table.feature_names is not None},
+        "part_shape": table.part_shape,
+        "zeros": zeros,
+        "largest": largest,
+        "unconstrained_sparsity": natural,
+        "features_at_least": sizes,
+    }
+    found = "there is nothing to find parts in"
+    if natural is not None:
+        between = f"{natural.min():.2f} to {natural.max():.2f} (mean {natural.mean():.2f})"
+        found = f"without a constraint, {len(natural)} parts have sparsity {between}: start from there"
+    disk = ", left on disk" if table.lazy else ""
+    lines = [
+        in_words(table),
+        f"{zeros:.1%} of the values are 0, the largest is {largest:g}; {table.X.dtype}{disk}",
+        found,
+        "",
+        "a part of sparsity    " + "".join(f"{level:>8}" for level in LEVELS),
+        "has at least, features" + "".join(f"{size:>8}" for size in sizes.values()),
+    ]
+    tell(options, facts, lines)
+    return 0
+
+
+def looked(data: Any) -> tuple[float, float]:
+    """The share of zeros, and the largest value; one pass, which finds bad values."""
+    from ..data import Matrix
+
+    data.check()
+    nonzero = nonzeros(data) if isinstance(data, Matrix) else data.total(nonzeros)
+    return 1 - nonzero / (data.shape[0] * data.shape[1]), float(data.peak)
+
+
+def nonzeros(chunk: Any) -> int:
+    """How many values of a matrix are not 0."""
+    import numpy as np
+
+    return int(np.count_nonzero(chunk.matrix if isinstance(chunk.matrix, np.ndarray) else chunk.matrix.data))
+
+
+def unconstrained(data: Any, components: int, seed: int) -> Any:
+    """The sparsity that parts of (at most 2000 of) the samples have by themselves."""
+    import numpy as np
+
+    from ..recipes import ssnmf
+
+    count = min(data.shape[0], SAMPLES)
+    some = data.subset(np.linspace(0, data.shape[0] - 1, count).astype(int))
+    result = ssnmf(some, min(components, *data.shape), max_iter=100, tol=1e-3, random_state=seed)
+    return result.sparsity[np.isfinite(result.sparsity)]
+
+
+def features_at(level: float, m: int) -> int:
+    """The least number of features that a part of that sparsity has: (√m − s(√m − 1))²."""
+    root = float(m) ** 0.5
+    return max(1, round((root - level * (root - 1)) ** 2))

@@ -1,0 +1,199 @@
+"""Models in files: what of an estimator is stored, and how it comes back. Only what is named here can."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..archive import Header, UnreadableError, read, write
+from ..blocks import Block
+from ..plain import StorageError, packed, unpacked
+from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
+from ..running import Running
+from ..statistics import Array, Stats
+from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
+from .base import Parts, kept_activations, kept_names, kept_shape
+from .batch import SparseNMF
+from .minibatch import MiniBatchSparseNMF
+
+CLASSES: dict[str, type[Parts]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF)}
+SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
+BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Path, Pivot, Rows, Sequential)}
+
+SHAPES: dict[str, tuple[str, ...]] = {  # r parts of m features; any other letter is any length
+    "components_": ("r", "m"),
+    "sparsity_": ("r",),
+    "explained_": ("r",),
+    "scaling_": ("r", "r"),
+    "loss_curve_": ("t",),
+    "time_curve_": ("t",),
+    "activations_": ("n", "r"),
+}
+NUMBERS: dict[str, Any] = {
+    "n_features_in_": int,
+    "n_iter_": int,
+    "n_steps_": int,
+    "reconstruction_err_": (int, float),
+    "stop_reason_": str,
+    "data_shape_": tuple,
+    "part_shape_": tuple,
+}
+NAMES = {"feature_names_in_": "m", "sample_names_": "n"}
+NEEDED = ("components_", "sparsity_", "n_features_in_")
+OUTPUTS = ("default", "pandas", "polars")
+
+
+def save(model: Parts, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file."""
+    kind = type(model).__name__
+    if CLASSES.get(kind) is not type(model):
+        raise ValueError(f"a {kind} cannot be saved, only {' and '.join(CLASSES)} themselves")
+    arrays: dict[str, Array] = {}
+    notes: dict[str, str] = {}
+
+    def stored(value: Any, name: str) -> Any:
+        found: dict[str, Array] = {}
+        try:
+            plain = packed(value, name, found, BLOCKS)
+        except StorageError as error:
+            notes[name] = str(error)
+            return None
+        arrays.update(found)
+        return plain
+
+    attributes = {name: getattr(model, name) for name in (*SHAPES, *NUMBERS) if hasattr(model, name)}
+    attributes |= {name: [str(n) for n in getattr(model, name)] for name in NAMES if hasattr(model, name)}
+    header: Header = {
+        "kind": "model",
+        "class": kind,
+        "params": {name: stored(value, f"params.{name}") for name, value in model.get_params(deep=False).items()},
+        "attributes": {name: stored(value, name) for name, value in attributes.items()},
+        "encoder": stored(model._encoder, "encoder"),
+        "output": getattr(model, "_sklearn_output_config", {}).get("transform", "default"),
+    }
+    running = getattr(model, "_running", None)
+    if running is not None:
+        stats = (running.stats.cross, running.stats.gram, running.stats.sqnorm)
+        header["block"] = stored(model._block, "block")
+        header["running"] = stored({"state": running.state, "stats": stats}, "running")
+    write(path, {**header, "not_stored": notes}, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model that ``model.save`` has written to a file.
+
+    It transforms, and a `MiniBatchSparseNMF` learns on, bit for bit as the model that was saved. Nothing in a file is
+    executed. What is damaged or was not written by partwise is refused with a `ValueError`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = SparseNMF(2, sparsity=0.5, random_state=0).fit(np.eye(4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/parts.pw")
+    ...     load(f"{folder}/parts.pw")
+    SparseNMF(n_components=2, random_state=0, sparsity=0.5)
+    """
+    header, arrays = read(path)
+    if header.get("kind") == "checkpoint":
+        raise UnreadableError(f"{os.fspath(path)} is a checkpoint of a fit, not a model: give it as resume_from")
+    try:
+        return restored(header, arrays)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
+        raise UnreadableError(f"{os.fspath(path)} does not hold a model: {error}") from error
+
+
+def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
+    """A model from a file's contents."""
+    if header.get("kind") != "model" or header.get("class") not in CLASSES:
+        raise ValueError(f"its class {header.get('class')!r} is not one of {', '.join(CLASSES)}")
+    kind, left_out = CLASSES[header["class"]], header.get("not_stored", {})
+    known = kind().get_params(deep=False)  # a later version may have more of them
+    params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
+    model = kind(**unpacked({"dict": params}, arrays, SETS))
+    attributes = unpacked({"dict": header["attributes"]}, arrays)
+    for name, value in checked(attributes).items():
+        setattr(model, name, value)
+    model.n_components_ = len(model.components_)
+    model._encoder = checked_block(header["encoder"], arrays, model.n_components_)
+    if kind is MiniBatchSparseNMF:
+        resume_learning(model, header, arrays)
+    if header.get("output", "default") in OUTPUTS[1:]:
+        model.set_output(transform=header["output"])
+    return model
+
+
+def checked(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Those attributes that a model may have, if they fit together."""
+    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, *NAMES) if name in attributes}
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    sizes: dict[str, int] = {}
+    for name in [name for name in SHAPES if name in found]:
+        letters, value = SHAPES[name], found[name]
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(letters):
+            raise ValueError(f"{name} is not an array of numbers with {len(letters)} dimensions")
+        if any(sizes.setdefault(s, n) != n for s, n in zip(letters, value.shape, strict=True)):
+            raise ValueError(f"{name} has shape {value.shape}, which does not fit the rest")
+    for name, kind in NUMBERS.items():
+        if name in found and (not isinstance(found[name], kind) or isinstance(found[name], bool)):
+            raise ValueError(f"{name}={found[name]!r} is of the wrong kind")
+    check_parts(found)
+    for name in [name for name in NAMES if name in found]:
+        found[name] = kept_names(found[name])
+        if sizes.setdefault(NAMES[name], len(found[name])) != len(found[name]):
+            raise ValueError(f"{name} has {len(found[name])} names for {sizes[NAMES[name]]}")
+    return found
+
+
+def check_parts(found: Mapping[str, Any]) -> None:
+    """Refuse parts and activations that no fit gives."""
+    components = found["components_"]
+    if found["n_features_in_"] != components.shape[1] or not components.size:
+        raise ValueError(f"components_ has shape {components.shape}, and n_features_in_ is {found['n_features_in_']}")
+    for name in ("components_", "scaling_"):
+        if name in found and not (np.isfinite(found[name]).all() and found[name].min() >= 0):
+            raise ValueError(f"{name} holds negative or non-finite values")
+    if "activations_" in found:
+        kept_activations(found["activations_"], len(components))
+    if "part_shape_" in found:
+        kept_shape(found["part_shape_"], components.shape[1])
+    shape = found.get("data_shape_", (1, components.shape[1]))
+    if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape) or shape[1] != components.shape[1]:
+        raise ValueError(f"data_shape_ is {shape}, and parts have {components.shape[1]} features")
+
+
+def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | None:
+    """An update with its sets for ``r`` parts, or None."""
+    block = unpacked(plain, arrays, BLOCKS)
+    if block is None:
+        return None
+    if not isinstance(block, Block) or not isinstance(block.update, Coding | Path | Pivot | Sequential):
+        raise ValueError("its solver is not one of partwise's")
+    sets = block.sets
+    own = (sets.row,) if isinstance(sets, Rows) else sets.sets if isinstance(sets, Columns) else ()
+    if not own or len(sets) != r or not all(type(s) in SETS.values() for s in own):
+        raise ValueError(f"its solver is not for {r} parts")
+    if not all(np.isfinite(p) and p >= 0 for p in (block.l1, block.l2, block.rows)):
+        raise ValueError("its penalties are not what a fit can have")
+    return block
+
+
+def resume_learning(model: Any, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Give a model the running statistics that it learns on from."""
+    parts = np.array(model.components_.T, order="F")
+    block = checked_block(header.get("block"), arrays, len(model.components_))
+    if block is None:  # its sets were the user's own
+        return
+    running = unpacked(header["running"], arrays)
+    cross, own, sqnorm = running["stats"]
+    fits = cross.shape == parts.shape and cross.dtype == parts.dtype and own.shape == (parts.shape[1],) * 2
+    if not fits or own.dtype != float or not isinstance(sqnorm, float) or not isinstance(running["state"], dict):
+        raise ValueError("its running statistics do not fit its parts")
+    if not np.isfinite(cross).all() or not np.isfinite(own).all():
+        raise ValueError("its running statistics are not finite")
+    model._block, model._running = block, Running(parts, Stats(np.asfortranarray(cross), own, sqnorm), running["state"])

@@ -1,0 +1,118 @@
+"""Single-cell files: .h5ad, AnnData in zarr, Matrix Market (.mtx) alone or as 10x's folder of three."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..data.stored import LIMIT
+from .table import Rows, Table, as_names, extra, is_sparse, numeric
+from .tables import opened
+
+BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
+
+
+def read_h5ad(path: Path, inner: str = "") -> Table:
+    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk."""
+    anndata = extra("anndata", "cells", "an .h5ad file")
+    try:
+        adata = anndata.read_h5ad(path, backed="r" if path.stat().st_size > LIMIT else None)
+    except Exception as error:  # whatever h5py and AnnData find wrong with it
+        raise ValueError(f"{path} is not an .h5ad file that can be read: {_sentence(error)}") from error
+    return replace(_table(adata, path, inner), home=path)
+
+
+def read_zarr_cells(path: Path, inner: str = "") -> Table:
+    """The same from a zarr store that AnnData wrote."""
+    anndata = extra("anndata", "cells", "AnnData in zarr")
+    try:
+        return _table(anndata.read_zarr(path), path, inner)
+    except (KeyError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is not an AnnData store that can be read: {_sentence(error)}") from error
+
+
+def _table(adata: Any, path: Path, inner: str) -> Table:
+    name = inner.strip("/").removeprefix("layers/")
+    if name not in ("", "X") and name not in adata.layers:
+        raise ValueError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")
+    X = adata.X if name in ("", "X") else adata.layers[name]
+    if X is None:
+        raise ValueError(f"{path} has no X; name a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}")
+    kind = "AnnData" if name in ("", "X") else f"AnnData layer {name}"
+    return Table(as_rows(X), kind, str(path), as_names(adata.obs_names), as_names(adata.var_names))
+
+
+def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
+    """AnnData's matrix, or some of its columns, as something that can be fitted.
+
+    A sparse matrix on disk comes into memory if it fits the limit; else its rows are read as they are needed.
+    """
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return X if columns is None else X[:, columns]
+    width = X.shape[1] if columns is None else int(np.count_nonzero(columns))
+    if not hasattr(X, "to_memory"):  # a dense array on disk
+        if columns is None:
+            return X
+        chunks = (getattr(X, "chunks", None) or ())[:1]
+        return Rows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
+    entries = X.group["data"].size  # a value and an index each
+    if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
+        return as_rows(X.to_memory(), columns)
+
+    def dense(rows: slice) -> Any:
+        some = X[rows].toarray()
+        return some if columns is None else some[:, columns]
+
+    return Rows((X.shape[0], width), np.dtype(X.dtype), dense)
+
+
+def read_mtx(path: Path, inner: str = "") -> Table:
+    """A Matrix Market file, rows being samples; beside 10x's barcodes and features it is genes × cells, and turned."""
+    from scipy.io import mmread
+
+    try:
+        X = mmread(path)
+    except (ValueError, TypeError, OSError, EOFError, OverflowError) as error:
+        raise ValueError(f"{path} is not a Matrix Market file that can be read: {error}") from error
+    X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
+    beside = {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
+    genes = beside.get("features.tsv") or beside.get("genes.tsv")
+    if "barcodes.tsv" not in beside or genes is None:
+        return Table(X, "Matrix Market", str(path))
+    columns = [line.rstrip("\r\n").split("\t") for line in _lines(genes)]
+    features = _unique([line[1] if len(line) > 1 else line[0] for line in columns], [line[0] for line in columns])
+    cells = tuple(line.strip() for line in _lines(beside["barcodes.tsv"]))
+    return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), cells, features)
+
+
+def from_10x(group: Any, path: Path) -> Table:
+    """What 10x's Cell Ranger writes to HDF5: genes × cells, by columns."""
+    try:
+        values, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
+        names, ids = (as_names(group["features"][name][()]) for name in ("name", "id"))
+        X = sp.csr_array((values, indices, indptr), shape=tuple(group["shape"][()][::-1].tolist()))
+        return Table(X, "10x cells × genes", str(path), as_names(group["barcodes"][()]), _unique(names, ids))
+    except (KeyError, ValueError, TypeError, OSError) as error:
+        raise ValueError(f"{path} is not a 10x file that can be read: {_sentence(error)}") from error
+
+
+def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """The names of genes: symbols, if no two are the same."""
+    return tuple(symbols if len(set(symbols)) == len(symbols) else ids)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with opened(path) as file:
+            return [line for line in file if line.strip()]
+    except (UnicodeDecodeError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a text that can be read (UTF-8): {error}") from error
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,155 @@
+"""Which file is read by whom: by the ending of its name, by what a folder holds."""
+
+from __future__ import annotations
+
+import glob
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .arrays import read_mat, read_npy, read_npz
+from .cells import read_h5ad, read_mtx
+from .images import read_images
+from .sound import read_sound
+from .stores import read_hdf5, read_zarr
+from .table import Table
+from .tables import read_table
+from .volumes import read_nifti
+
+Source = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Format:
+    """Endings, what they are called, and what reads them; ``many``: several files are one table, a sample each."""
+
+    what: str
+    endings: tuple[str, ...]
+    read: Callable[..., Table]
+    many: bool = False
+
+
+FORMATS = (
+    Format("NumPy array", (".npy",), read_npy),
+    Format("NumPy archive or scipy sparse matrix", (".npz",), read_npz),
+    Format("table", (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), read_table),
+    Format("Matrix Market", (".mtx", ".mtx.gz"), read_mtx),
+    Format("MATLAB file", (".mat",), read_mat),
+    Format("AnnData", (".h5ad",), read_h5ad),
+    Format("zarr", (".zarr",), read_zarr),
+    Format("HDF5", (".h5", ".hdf5"), read_hdf5),
+    Format("images", (".png", ".pgm", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"), read_images, many=True),
+    Format("NIfTI", (".nii", ".nii.gz"), read_nifti, many=True),
+    Format("sound", (".wav", ".flac", ".ogg"), read_sound),
+)
+
+
+def read(source: Source | Sequence[Source], *, transpose: bool = False, **settings: Any) -> Table:
+    r"""Read a file, a folder, a glob or a list of files; rows are samples.
+
+    Parameters
+    ----------
+    source : path, or a list of paths
+        ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.mtx`` (or 10x's folder), ``.mat``, ``.h5ad``, ``.zarr``, ``.h5``,
+        ``.wav``; images or NIfTI files as a list, a folder or a glob. ``file.h5:/path`` names one of several arrays in
+        a file. What can stay on disk does.
+    transpose : bool
+        Rows and columns exchanged, for files whose columns are samples.
+    mask : path
+        Of NIfTI: the voxels to take.
+    row_names : bool
+        Of tables: whether the first column has names; by default, whether it looks like it.
+    window, hop : int
+        Of sound: samples of a frame (1024), and from one frame to the next (256).
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "cells.csv")
+    ...     _ = path.write_text("cell,geneA,geneB\nc1,1,0\nc2,0,3\n")
+    ...     read(path).feature_names
+    ('geneA', 'geneB')
+    """
+    paths, inner = _found(source)
+    form = _format(paths)
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name in given:
+        if name not in inspect.signature(form.read).parameters:
+            owners = [f.what for f in FORMATS if name in inspect.signature(f.read).parameters]
+            if not owners:
+                raise TypeError(f"read does not take {name}")
+            raise ValueError(f"{name} is for {', '.join(owners)}, and {paths[0]} is {form.what}")
+    if not form.many and len(paths) > 1:
+        raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI are read from several files")
+    table = form.read(paths if form.many else paths[0], inner, **given)
+    return (table.turned() if transpose else table).checked()
+
+
+def _found(source: Source | Sequence[Source]) -> tuple[list[Path], str]:
+    """The files meant, and the name of something inside."""
+    if not isinstance(source, str | os.PathLike):
+        found = [_found(one) for one in source]
+        if not found:
+            raise ValueError("there is no file to read")
+        return [path for paths, _ in found for path in paths], found[0][1]
+    text = os.fspath(source)
+    address = re.fullmatch(r"(.+\.(?:h5|hdf5|h5ad|npz|mat|zarr)):(.+)", text)
+    if address and not os.path.exists(text):
+        return [_one(address[1])], address[2]
+    if not os.path.exists(text) and glob.has_magic(text):
+        matches = [Path(match) for match in sorted(glob.glob(text), key=_natural)]
+        if not matches:
+            raise FileNotFoundError(f"no file matches {text}")
+        return matches, ""
+    path = _one(text)
+    return (_in_folder(path) if path.is_dir() and path.suffix != ".zarr" else [path]), ""
+
+
+def _one(text: str) -> Path:
+    if not os.path.exists(text):
+        raise FileNotFoundError(f"there is no file {text}")
+    return Path(text)
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """What a folder is made of: 10x's three files, zarr, images, or NIfTI."""
+    for name in ("matrix.mtx", "matrix.mtx.gz"):
+        if (folder / name).is_file():
+            return [folder / name]
+    if any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return [folder]
+    names = sorted((entry.name for entry in folder.iterdir() if not entry.name.startswith(".")), key=_natural)
+    for form in FORMATS:
+        found = [folder / name for name in names if form.many and name.lower().endswith(form.endings)]
+        if found:
+            return found
+    raise ValueError(f"{folder} is a folder without images, NIfTI, a 10x matrix.mtx or zarr in it")
+
+
+def _format(paths: Sequence[Path]) -> Format:
+    if paths[0].is_dir():
+        return next(form for form in FORMATS if form.what == "zarr")
+    forms = {path: next((f for f in FORMATS if path.name.lower().endswith(f.endings)), None) for path in paths}
+    for path, form in forms.items():
+        if form is None:
+            known = " ".join(ending for f in FORMATS for ending in f.endings)
+            raise ValueError(f"{path} has an ending that is not known; known are {known}")
+        if form is not forms[paths[0]]:
+            raise ValueError(f"{path} is {form.what}, and {paths[0]} is not: give files of one kind")
+        if not path.stat().st_size:
+            raise ValueError(f"{path} is empty")
+    return next(form for form in forms.values() if form is not None)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """The order in which people count: image 2 before image 10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

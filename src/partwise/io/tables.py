@@ -1,0 +1,109 @@
+"""Tables as text: .csv and .tsv, plain or .gz, with or without a header and row names."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..statistics import Array
+from .table import Table, extra
+
+CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers of row names
+
+
+def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) -> Table:
+    """A table of numbers.
+
+    The first line is a header unless all of it are numbers. The first column has row names if it is not numbers, or if
+    the header has nothing or a word such as "id" or "sample" there; ``row_names`` says so where that guess is wrong.
+    """
+    pandas = extra("pandas", "tables", f"{path.name}")
+    first, second, separator = _first_lines(path)
+    header = first if not all(map(_is_number, first)) else None
+    if row_names is None:
+        nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
+        row_names = nameless or not _is_number(second[0])
+    try:
+        frame = pandas.read_csv(
+            path,
+            sep=separator,
+            header=None,
+            skiprows=1 if header else 0,
+            encoding="utf-8-sig",
+            dtype={0: str} if row_names else None,
+            float_precision="round_trip",
+            low_memory=False,
+        )
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not a table that can be read: {' '.join(str(error).split())}") from error
+    names = tuple(map(str, frame.pop(0))) if row_names else None
+    if not frame.shape[1]:
+        raise ValueError(f"{path} has no column of numbers")
+    columns = None
+    if header is not None:
+        columns = tuple(header[1:] if row_names and len(header) == frame.shape[1] + 1 else header)
+        if len(columns) != frame.shape[1]:
+            raise ValueError(f"{path}: the header has {len(header)} cells, and line 2 has {len(second)}")
+    offset = 2 if header else 1
+    X = _numbers(frame, path, columns, offset)
+    if np.isnan(X[:, -1]).any():
+        _check_lengths(path, separator, len(second))
+    return Table(X, "table", str(path), names, columns)
+
+
+def _first_lines(path: Path) -> tuple[list[str], list[str], str]:
+    """The first two lines, and what separates cells."""
+    try:
+        with opened(path) as file:
+            line = file.readline()
+            separator = max("\t,;", key=line.count) if ".tsv" not in path.name else "\t"
+            file.seek(0)
+            lines = list(islice(filter(any, csv.reader(file, delimiter=separator)), 2))
+    except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
+        raise ValueError(f"{path} is not a text that can be read (UTF-8): {error}") from error
+    if not lines:
+        raise ValueError(f"{path} is empty")
+    if len(lines) == 1 and not any(map(_is_number, lines[0])):
+        raise ValueError(f"{path} has a header, and nothing below it")
+    return lines[0], lines[-1], separator
+
+
+def opened(path: Path) -> Any:
+    """A text to be read, unpacked if need be."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: int) -> Array:
+    """The table as an array; the first cell that is no number is named."""
+    for j, (_, column) in enumerate(frame.items()):
+        if column.dtype.kind in "buif":
+            continue
+        for i, cell in enumerate(column):
+            if isinstance(cell, str) and not _is_number(cell):
+                where = f"column {columns[j]!r}" if columns else f"column {j + 1}"
+                raise ValueError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number")
+    return np.asarray(frame.to_numpy(dtype=float))
+
+
+def _check_lengths(path: Path, separator: str, width: int) -> None:
+    """Refuse lines that end too soon: a reader would take what is not there for missing values."""
+    with opened(path) as file:
+        lines = csv.reader(file, delimiter=separator)
+        for cells in islice(lines, 1, None):
+            if cells and len(cells) != width:
+                raise ValueError(f"{path}: line {lines.line_num} has {len(cells)} cells, and line 2 has {width}")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,199 @@
+"""Results in the user's own world, and data from one format to another: the ending of the name says which."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..statistics import Array
+from .table import Brain, Table, extra, is_sparse, numbers
+from .volumes import write_nifti
+from .write_cells import add_to_h5ad, new_h5ad
+
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+PARTS = (*TABLES, ".nii", ".nii.gz", ".h5ad", ".npy")
+LOADINGS = (*TABLES, ".npy")
+DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
+
+
+def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> Path:
+    """The path of a file to be written, found to be possible before the work begins."""
+    target = Path(path)
+    if endings and ending(target, endings) is None:
+        raise ValueError(f"{target} has an ending that cannot be written; known here are {' '.join(endings)}")
+    if target.is_dir() and ending(target, (".zarr",)) is None:
+        raise OSError(f"{target} cannot be written: it is a folder")
+    if not os.access(target.parent, os.W_OK):
+        raise OSError(f"{target} cannot be written: {target.parent} is not a folder to write to")
+    return target
+
+
+def write_parts(
+    path: str | os.PathLike[str],
+    components: Array,
+    table: Table,
+    *,
+    activations: Any = None,
+    about: dict[str, Any] | None = None,
+) -> None:
+    """Parts (one a row of ``components``) by the ending: a column each of a table, a volume each of a NIfTI image.
+
+    ``.h5ad``: parts in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``, beside all
+    that was in the .h5ad that the data came from.
+    """
+    target, components = check_target(path, PARTS), np.asarray(components)
+    with replacing(target) as fresh:
+        if ending(target, (".nii", ".nii.gz")):
+            write_nifti(fresh, components, table.home if isinstance(table.home, Brain) else None)
+        elif ending(target, (".h5ad",)):
+            source = table.home if isinstance(table.home, Path) else None
+            obsm = {} if activations is None else {"X_nmf": np.asarray(activations)}
+            add_to_h5ad(fresh, source, table, obsm, {"NMFs": np.ascontiguousarray(components.T)}, {"nmf": about or {}})
+        elif ending(target, (".npy",)):
+            np.save(fresh, components)
+        else:
+            _write_rows(fresh, "feature", table.features, part_names(len(components)), [components.T])
+
+
+def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None) -> None:
+    """Activations, a row for each sample, by its name."""
+    target, activations = check_target(path, LOADINGS), np.asarray(activations)
+    names = sample_names or numbers(len(activations))
+    with replacing(target) as fresh:
+        if ending(target, (".npy",)):
+            np.save(fresh, activations)
+        else:
+            _write_rows(fresh, "sample", names, part_names(activations.shape[1]), [activations])
+
+
+def convert(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table in another format. Names go along where the format has a place for them."""
+    target = check_target(path, DATA)
+    with replacing(target) as fresh:
+        WRITERS[str(ending(target, DATA))](fresh, table)
+
+
+def part_names(r: int) -> tuple[str, ...]:
+    """What parts are called in files."""
+    return tuple(f"part_{k}" for k in numbers(r))
+
+
+def ending(path: Path, endings: Sequence[str]) -> str | None:
+    """Which of the endings a name has; the longest."""
+    return max((e for e in endings if path.name.lower().endswith(e)), key=len, default=None)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A new file to write to, which takes the target's place only when it is whole."""
+    target = Path(os.path.realpath(target))  # what a link points to, not the link
+    fresh = target.with_name(f".{os.getpid()}.{target.name}")
+    try:
+        yield fresh
+        if fresh.is_dir() and target.is_dir():
+            raise OSError(f"{target} is there already: remove it, or give another name")
+        fresh.replace(target)
+    finally:
+        if fresh.is_file():
+            fresh.unlink()
+        elif fresh.is_dir():
+            shutil.rmtree(fresh)
+
+
+def _write_rows(
+    path: Path, corner: str, names: Sequence[str], columns: Sequence[str], blocks: Iterator[Array] | Sequence[Array]
+) -> None:
+    separator = "\t" if ending(path, (".tsv", ".tsv.gz")) else ","
+    with gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=separator, lineterminator="\n")
+        writer.writerow([corner, *columns])
+        rest = iter(names)
+        for block in blocks:
+            writer.writerows([name, *row] for name, row in zip(rest, block.tolist(), strict=False))
+
+
+def _to_table(path: Path, table: Table) -> None:
+    _write_rows(path, "sample", table.samples, table.features, (rows for _, rows in table.blocks()))
+
+
+def _to_npy(path: Path, table: Table) -> None:
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=table.X.dtype, shape=table.shape)
+    _fill(out, table)
+    out.flush()
+
+
+def _to_npz(path: Path, table: Table) -> None:
+    named = {"sample_names": table.sample_names, "feature_names": table.feature_names, "part_shape": table.part_shape}
+    beside = {name: np.array(value) for name, value in named.items() if value is not None}
+    if is_sparse(table.X):
+        sparse = table.X.tocsr()
+        inside = {name: getattr(sparse, name) for name in ("data", "indices", "indptr", "shape")}
+        arrays = inside | {"format": np.array(b"csr"), "_is_array": np.array(True)}  # as scipy.sparse.save_npz does
+    else:
+        arrays = {"X": _whole(table)}
+    with path.open("wb") as file:
+        np.savez_compressed(file, **(arrays | beside))
+
+
+def _to_mtx(path: Path, table: Table) -> None:
+    from scipy.io import mmwrite
+
+    matrix = table.X if is_sparse(table.X) else sp.coo_array(_whole(table))
+    file: Any
+    with gzip.open(path, "wb") if path.suffix == ".gz" else path.open("wb") as file:
+        mmwrite(file, matrix, symmetry="general")
+
+
+def _to_mat(path: Path, table: Table) -> None:
+    from scipy.io import savemat
+
+    matrix = sp.csc_matrix(table.X) if is_sparse(table.X) else _whole(table)
+    savemat(path, {"X": matrix}, appendmat=False, do_compression=True)
+
+
+def _to_h5ad(path: Path, table: Table) -> None:
+    new_h5ad(path, table, table.X if is_sparse(table.X) else _whole(table))
+
+
+def _to_hdf5(path: Path, table: Table) -> None:
+    with extra("h5py", "stored", "an HDF5 file").File(path, "w") as file:
+        _fill(file.create_dataset("X", shape=table.shape, dtype=table.X.dtype), table)
+
+
+def _to_zarr(path: Path, table: Table) -> None:
+    zarr = extra("zarr", "stored", "a zarr store")
+    rows = max(1, min(table.shape[0], 2**20 // table.shape[1]))
+    chunks = (rows, table.shape[1])
+    _fill(zarr.open(str(path), mode="w", shape=table.shape, dtype=table.X.dtype, chunks=chunks), table)
+
+
+def _fill(out: Any, table: Table) -> None:
+    for first, rows in table.blocks():
+        out[first : first + len(rows)] = rows
+
+
+def _whole(table: Table) -> Array:
+    return np.concatenate([rows for _, rows in table.blocks()])
+
+
+WRITERS: dict[str, Callable[[Path, Table], None]] = {
+    **dict.fromkeys(TABLES, _to_table),
+    ".npy": _to_npy,
+    ".npz": _to_npz,
+    ".mtx": _to_mtx,
+    ".mtx.gz": _to_mtx,
+    ".mat": _to_mat,
+    ".h5ad": _to_h5ad,
+    ".zarr": _to_zarr,
+    ".h5": _to_hdf5,
+    ".hdf5": _to_hdf5,
+}

@@ -1,0 +1,47 @@
+"""Results into .h5ad files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .table import Table, extra
+
+
+def new_h5ad(path: Path, table: Table, X: Any) -> None:
+    """A file with X and the names."""
+    anndata = extra("anndata", "cells", "an .h5ad file")
+    adata = anndata.AnnData(X)
+    adata.obs_names, adata.var_names = list(table.samples), list(table.features)
+    adata.write_h5ad(path)
+
+
+def add_to_h5ad(
+    path: Path,
+    source: Path | None,
+    table: Table,
+    obsm: dict[str, Any],
+    varm: dict[str, Any],
+    uns: dict[str, Any],
+) -> None:
+    """A copy of the source (or, without one, a new file with the names alone) with more in obsm, varm and uns.
+
+    What is in the source already is copied as bytes, not read: it may be larger than memory.
+    """
+    h5py = extra("h5py", "cells", "an .h5ad file")
+    anndata = extra("anndata", "cells", "an .h5ad file")
+    if source is None:
+        adata = anndata.AnnData(shape=table.shape)
+        adata.obs_names, adata.var_names = list(table.samples), list(table.features)
+        adata.write_h5ad(path)
+    else:
+        shutil.copyfile(source, path)
+    with h5py.File(path, "r+") as file:
+        for place, items in (("obsm", obsm), ("varm", varm), ("uns", uns)):
+            if place not in file:
+                anndata.io.write_elem(file, place, {})
+            for name, value in items.items():
+                anndata.io.write_elem(file[place], name, np.asarray(value) if place != "uns" else value)

@@ -1,0 +1,104 @@
+"""Values as what JSON can say, arrays apart: how parameters, states and sets go into a file and come back.
+
+========================= ==========================================================
+None, bool, int, str      as they are; floats too, but ``{"float": "inf"}``
+list                      a list
+tuple                     ``{"tuple": [...]}``: for a sparsity the two differ
+dict with names as keys   ``{"dict": {...}}``
+array                     ``{"array": name}``
+a frozen value            ``{"value": class, "fields": {...}}``, if its class is known
+========================= ==========================================================
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Classes = Mapping[str, type[Any]]
+KINDS: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "tuple[Projection, ...]": tuple}
+
+
+class StorageError(TypeError):
+    """A value that no file can hold."""
+
+
+def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {}) -> Any:  # noqa: B006
+    """``value`` for JSON; the arrays in it are entered in ``arrays``, by names that begin with ``name``.
+
+    >>> arrays = {}
+    >>> packed({"step": 0.5, "ends": (0.2, None), "last": np.ones(3)}, "state", arrays)
+    {'dict': {'step': 0.5, 'ends': {'tuple': [0.2, None]}, 'last': {'array': 'state.last'}}}
+    >>> arrays
+    {'state.last': array([1., 1., 1.])}
+    """
+
+    def inside(items: Mapping[str, Any]) -> dict[str, Any]:
+        keys = {key: key if key.isascii() and key.isidentifier() else str(i) for i, key in enumerate(items)}
+        return {key: packed(item, f"{name}.{keys[key]}", arrays, known) for key, item in items.items()}
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "buif" and value.dtype.itemsize <= 8:
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    if isinstance(value, list | tuple):
+        items = list(inside({str(i): item for i, item in enumerate(value)}).values())
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": inside(value)}
+    if known.get(type(value).__name__) is type(value):
+        return {
+            "value": type(value).__name__,
+            "fields": inside({f.name: getattr(value, f.name) for f in fields(value)}),
+        }
+    raise StorageError(f"{name} is of type {type(value).__name__}, which no file can hold")
+
+
+def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> Any:  # noqa: B006
+    """What `packed` has made plain; ValueError for anything else.
+
+    >>> unpacked({"tuple": [0.2, {"float": "inf"}]}, {})
+    (0.2, inf)
+    """
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
+    if isinstance(plain, list):
+        return [unpacked(item, arrays, known) for item in plain]
+    match plain:
+        case {"float": "inf" | "-inf" | "nan" as number}:
+            return float(number)
+        case {"tuple": list(items)}:
+            return tuple(unpacked(items, arrays, known))
+        case {"dict": dict(items)}:
+            return {key: unpacked(item, arrays, known) for key, item in items.items()}
+        case {"array": str(name)} if name in arrays:
+            return arrays[name]
+        case {"value": str(name), "fields": dict(items)} if name in known:
+            return made(known[name], {key: unpacked(item, arrays, known) for key, item in items.items()})
+    raise ValueError(f"{str(plain)[:60]} is no value that can be read")
+
+
+def made(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """A frozen value of that kind, if its numbers are numbers."""
+    for field in fields(kind):
+        want = KINDS.get(str(field.type))
+        if want and field.name in values and not isinstance(values[field.name], want):
+            raise ValueError(f"{kind.__name__} has {field.name}={values[field.name]!r}, which is no {field.type}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"{kind.__name__} cannot be made of {', '.join(values)}") from error

@@ -1,0 +1,76 @@
+"""Two models side by side, each part above its match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..metrics import match_parts
+from ..summary import summary
+from .gallery import draw_part, new_figure
+from .looks import look_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+
+def compare(
+    a: Any,
+    b: Any,
+    shape: Sequence[int] | None = None,
+    *,
+    labels: tuple[str, str] = ("a", "b"),
+    title: str | None = None,
+    figure: Figure | SubFigure | None = None,
+    **look: Any,
+) -> Any:
+    """Draw the parts of one model, and under each its match among the parts of another, the best match first.
+
+    Parts are matched one to one by `partwise.metrics.match_parts`, so that the sum of their cosines is largest.
+
+    Parameters
+    ----------
+    a, b : Result, fitted estimator, or array of shape (r, features)
+    shape, kind, mask, x, x_label, top
+        How a part looks, as in `gallery`; by default what ``a`` or ``b`` knows.
+    labels : pair of str
+        What the two are called.
+    title : str, optional
+        By default the mean cosine, and how many parts have no match.
+    figure : Figure or SubFigure, optional
+
+    Returns
+    -------
+    Figure or SubFigure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> figure = compare(np.eye(3), 2 * np.eye(3)[::-1], (1, 3))
+    >>> figure.axes[3].get_title().split(chr(10))
+    ['b: part 3', 'cosine 1']
+    """
+    if len(labels) != 2:
+        raise ValueError(f"labels={labels!r}: give a pair of names, one for each model")
+    first, second = summary(a), summary(b)
+    matching = match_parts(first.components, second.components)
+    shape = shape or first.shape or second.shape
+    looks = [look_of(known, shape, **look) for known in (first, second)]
+    pairs = sorted(zip(*matching, strict=True), key=lambda pair: -pair[2])
+    width, height = looks[0].size
+    across = min(looks[0].across or 8, len(pairs))
+    rows = -(-len(pairs) // across)
+    figure = figure or new_figure(max((width + 0.25) * across, 3.0), 2 * rows * (height + 0.35) + 0.4)
+    axes = figure.subplots(2 * rows, across, squeeze=False)
+    for axis in axes[-2:, (len(pairs) - 1) % across + 1 :].ravel():
+        axis.set_axis_off()
+    for k, (i, j, cosine) in enumerate(pairs):
+        row, column = divmod(k, across)
+        left, bottom = column == 0, k + across >= len(pairs)
+        said = f"{labels[1]}: part {j + 1}\ncosine {cosine:.3g}"
+        draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i + 1}", left, False)
+        draw_part(axes[2 * row + 1, column], looks[1], second.components[j], said, left, bottom)
+    alone = abs(first.n_components - second.n_components)
+    words = f"mean cosine {matching.cosines.mean():.3g}" + (f", {alone} parts without a match" if alone else "")
+    figure.suptitle(title or words, fontsize=10, parse_math=False)
+    return figure

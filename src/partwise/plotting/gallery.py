@@ -1,0 +1,125 @@
+"""Parts as pictures, one beside the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ask import as_count
+from ..statistics import Array
+from ..summary import summary
+from .looks import Look, look_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of that many inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'partwise[plot]'") from None
+    return Figure(figsize=(width, height), layout="constrained", dpi=150)
+
+
+def gallery(
+    model: Any,
+    shape: Sequence[int] | None = None,
+    *,
+    kind: str | None = None,
+    mask: Any = None,
+    feature_names: Sequence[Any] | None = None,
+    x: Any = None,
+    x_label: str = "feature",
+    top: int = 10,
+    labels: bool | Sequence[str] = True,
+    title: str | None = None,
+    columns: int | None = None,
+    figure: Figure | SubFigure | None = None,
+) -> Any:
+    """Draw each part, as what it is: an image, a slice of a volume, a spectrum, or bars of its strongest features.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator, or array of shape (r, features)
+    shape : (height, width), (x, y, z) or None
+        Of a part: an image (white is zero, its own maximum black); a volume, of which the axial slice through the peak
+        is drawn; None, or a single number in a tuple, for spectra. By default what the model knows
+        (``part_shape_``).
+    kind : {"images", "volumes", "lines", "bars"}, optional
+        By default what ``shape`` suggests, and bars where it is None and the features have names.
+    mask : array of bool, of shape ``shape``
+        True where the features are, if they do not fill the image or the volume.
+    feature_names : sequence of str, optional
+        By default what the model knows (``feature_names_in_``).
+    x, x_label
+        Where the features of spectra lie on the axis, and what that axis is called: ``"frequency (Hz)"``.
+    top : int
+        Bars for each part.
+    labels : bool or sequence of str
+        Write a label over each part: its number, or what is given.
+    title : str, optional
+    columns : int, optional
+        Parts in a row.
+    figure : Figure or SubFigure, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Figure or SubFigure
+
+    Examples
+    --------
+    >>> figure = gallery(np.eye(6), (2, 3), title="single pixels")
+    >>> len(figure.axes)
+    6
+    """
+    known = summary(model)
+    if feature_names is not None:
+        known = replace(known, feature_names=list(feature_names))
+    look = look_of(known, shape, kind=kind, mask=mask, x=x, x_label=x_label, top=top)
+    words = as_labels(labels, known.n_components)
+    r = known.n_components
+    across = look.across or math.ceil(math.sqrt(r))
+    columns = min(across, r) if columns is None else as_count(columns, "columns")
+    figure, axes = grid(look, r, columns, bool(words), title, figure)
+    for j, part in enumerate(known.components):
+        draw_part(axes[j], look, part, words[j] if words else "", j % columns == 0, j + columns >= r)
+    return figure
+
+
+def as_labels(labels: bool | Sequence[str], r: int) -> list[str]:
+    """What is written over each part; nothing for False."""
+    if isinstance(labels, bool):
+        return [f"part {j + 1}" for j in range(r)] if labels else []
+    if len(labels) != r:
+        raise ValueError(f"{len(labels)} labels for {r} parts: give one for each")
+    return [str(label) for label in labels]
+
+
+def grid(look: Look, count: int, columns: int, labelled: bool, title: str | None, figure: Any) -> tuple[Any, Array]:
+    """A figure with a place for each part; places that are left over are empty."""
+    rows = math.ceil(count / columns)
+    width, height = look.size
+    figure = figure or new_figure(
+        max(width * columns, 2.0), rows * (height + (0.2 if labelled else 0)) + (0.4 if title else 0)
+    )
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[count:]:
+        axis.set_axis_off()
+    if title:
+        figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure, axes
+
+
+def draw_part(axis: Any, look: Look, part: Array, label: str, left: bool = True, bottom: bool = True) -> None:
+    """Draw one part with its label."""
+    said = look.draw(axis, np.asarray(part))
+    look.finish(axis, left, bottom)
+    if label:
+        axis.set_title(", ".join(filter(None, [label, said])), fontsize=8, pad=3, parse_math=False)

@@ -1,0 +1,103 @@
+"""How much of each part is in each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..statistics import Array
+from ..summary import summary
+from .gallery import as_labels, new_figure
+from .looks import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+NAMED = 40  # samples at most whose names can be read beside the map
+
+
+def activations(
+    model: Any,
+    *,
+    ordered: bool = False,
+    sample_names: Sequence[Any] | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+    figure: Figure | SubFigure | None = None,
+) -> Any:
+    """Draw the activations as a heat map: a row for each sample, a column for each part.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator that keeps its activations, or array of shape (samples, r)
+    ordered : bool
+        Put samples together whose strongest part is the same, the strongest first.
+    sample_names : sequence of str, optional
+        By default what the model knows; written where there are few samples.
+    labels : sequence of str, optional
+        Of the parts; by default their numbers.
+    title : str, optional
+    figure : Figure or SubFigure, optional
+
+    Returns
+    -------
+    Figure or SubFigure
+
+    Examples
+    --------
+    >>> activations([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ordered=True).axes[0].images[0].get_array().data
+    array([[3., 0.], [1., 0.], [0., 2.]])
+    """
+    values, names = activations_of(model)
+    names = names if sample_names is None else list(sample_names)
+    if names is not None and len(names) != len(values):
+        raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one for each")
+    n, r = values.shape
+    words = [str(j + 1) for j in range(r)] if labels is None else as_labels(labels, r)
+    order = by_strongest_part(values) if ordered else np.arange(n)
+    figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
+    axis = figure.subplots()
+    top = float(values.max())
+    limits: dict[str, Any] = {
+        "vmin": 0,
+        "vmax": top if top > 0 else 1,
+        "extent": (0.5, r + 0.5, n + 0.5, 0.5),
+    }  # counted from 1
+    image = axis.imshow(values[order], cmap="viridis", aspect="auto", interpolation="nearest", **limits)
+    figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
+    step = -(-r // (12 if labels is None else 30))
+    axis.set_xticks(range(1, r + 1, step), [shortened(w) for w in words[::step]], parse_math=False)
+    axis.tick_params(axis="x", rotation=0 if labels is None else 90)
+    if names is not None and n <= NAMED:
+        axis.set_yticks(
+            range(1, n + 1), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False
+        )
+    axis.set_xlabel("part")
+    axis.set_ylabel("sample, by strongest part" if ordered else "sample")
+    if title:
+        axis.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def activations_of(model: Any) -> tuple[Array, Sequence[Any] | None]:
+    """Activations (samples × r), and the samples' names if they are known."""
+    if hasattr(model, "fit") or hasattr(model, "factors") or hasattr(model, "components"):
+        known = summary(model)
+        if known.activations is None:
+            raise ValueError("this model keeps no activations: draw activations(model.transform(X))")
+        values, names = np.asarray(known.activations), known.sample_names
+    else:
+        values, names = np.asarray(model), None
+    if values.ndim != 2 or not values.size or values.dtype.kind not in "buif":
+        raise ValueError(f"activations of shape {values.shape}, {values.dtype}: give numbers, samples × parts")
+    if not np.isfinite(values).all() or values.min() < 0:
+        raise ValueError("activations contain nan, infinity or negative numbers: they are finite and nonnegative")
+    return values, names
+
+
+def by_strongest_part(values: Array) -> Array:
+    """An order of the samples: by their strongest part, then the strongest first; samples with nothing come last."""
+    best, part = values.max(axis=1), values.argmax(axis=1)
+    return np.lexsort((-best, np.where(best > 0, part, values.shape[1])))

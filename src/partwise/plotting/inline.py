@@ -1,0 +1,51 @@
+"""Pictures as text that goes into a page: PNG as a data URI, SVG that takes the page's colours and font."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from typing import Any
+
+from ..statistics import Array
+from .gallery import new_figure
+from .looks import INK
+
+THEMED = {"#000000": "currentColor", INK: "var(--accent)", "#d55e00": "var(--second)"}
+
+
+def as_png(pixels: Array) -> str:
+    """An image, white for zero and black for its maximum, as a data URI; what is masked is transparent."""
+    new_figure(1, 1)  # says what to install where matplotlib is missing
+    from matplotlib import colormaps
+    from matplotlib.image import imsave
+
+    top, file = float(pixels.max()), io.BytesIO()
+    unsigned: dict[str, Any] = {"Software": None}
+    colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
+    imsave(file, pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, format="png", metadata=unsigned)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def as_svg(figure: Any, label: str) -> str:
+    """A figure as an ``svg`` element that fills its container; ``label`` says what it shows to those who cannot see it.
+
+    Text stays text. Black becomes the page's ``currentColor``, and the first two colours of `history.COLOURS` its
+    variables ``--accent`` and ``--second``, so that dark pages stay readable.
+    """
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)  # matplotlib counts: a second figure has the same ones
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box is not None
+    for colour, themed in THEMED.items():
+        text = re.sub(rf"(?<=: ){colour}\b", themed, text)
+    head = f'<svg role="img" aria-label="{html.escape(label)}" {box[0]} xmlns="http://www.w3.org/2000/svg"'
+    return head + ' xmlns:xlink="http://www.w3.org/1999/xlink">' + text[text.index(">") + 1 :].rstrip()

@@ -1,0 +1,264 @@
+"""How one part looks: an image, a slice of a volume, a line, bars. Each is a small value that draws on an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from ..ask import as_choice, as_count
+from ..statistics import Array
+from ..summary import Summary, strongest
+
+INK = "#0072b2"  # Okabe & Ito's blue: told from the others by everyone
+OUTSIDE = "0.9"  # what a mask leaves out
+
+
+class Look(Protocol):
+    """A way to draw a part."""
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Inches that a part takes: width, height."""
+        ...
+
+    @property
+    def across(self) -> int | None:
+        """Parts in a row; None: about as many as there are rows."""
+        ...
+
+    def draw(self, axis: Any, part: Array) -> str:
+        """Draw ``part`` on a matplotlib axis; what must be said about it beside its label."""
+        ...
+
+    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
+        """Label an axis that stands in the first column, in the last row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Images:
+    """A part as an image: white is zero, the part's own maximum is black."""
+
+    shape: tuple[int, ...]
+    mask: Array | None = None
+    across: ClassVar[int | None] = None
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """An inch wide."""
+        return 1.0, 1.0 * self.shape[0] / self.shape[1]
+
+    def filled(self, part: Array) -> Array:
+        """The part with its features where they belong; a masked array where there is a mask."""
+        if self.mask is None:
+            return part.reshape(self.shape)
+        whole = np.ma.masked_array(np.zeros(self.shape, part.dtype), mask=~self.mask)
+        whole.data[self.mask] = part
+        return whole
+
+    def pixels(self, part: Array) -> Array:
+        """What is to be seen of the part, the first row on top."""
+        return self.filled(part)
+
+    def draw(self, axis: Any, part: Array) -> str:
+        """Draw ``part``, framed."""
+        from matplotlib import colormaps
+        from matplotlib.patches import Rectangle
+
+        pixels, top = self.pixels(part), part.max()
+        colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE)
+        axis.imshow(pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, interpolation="nearest")
+        height, width = pixels.shape
+        axis.add_patch(
+            Rectangle((-0.5, -0.5), width, height, fill=False, edgecolor="0.75", linewidth=0.8, clip_on=False)
+        )
+        return ""
+
+    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
+        """No ticks: a pixel has no name."""
+        axis.set_axis_off()
+
+    def place(self, feature: int) -> str:
+        """What a feature without a name is called: where it is."""
+        row, column = self.index(feature)
+        return f"row {row + 1}, column {column + 1}"
+
+    def index(self, feature: int) -> tuple[int, ...]:
+        """Where a feature is in the array."""
+        flat = feature if self.mask is None else np.flatnonzero(self.mask)[feature]
+        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Names of features that lie in an image or a volume, made when they are asked for."""
+
+    look: Images
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, feature: int) -> str:
+        return self.look.place(feature)
+
+
+@dataclass(frozen=True)
+class Volumes(Images):
+    """A part as the axial slice through its peak: axes are x (left–right), y (back–front), z (feet–head)."""
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """An inch and a half wide."""
+        return 1.5, 1.5 * self.shape[1] / self.shape[0]
+
+    def peak(self, part: Array) -> int:
+        """The z of the largest weight."""
+        return int(np.unravel_index(int(np.argmax(self.filled(part))), self.shape)[2])
+
+    def pixels(self, part: Array) -> Array:
+        """The slice, with the front on top."""
+        return np.rot90(self.filled(part)[:, :, self.peak(part)])
+
+    def place(self, feature: int) -> str:
+        """The indices of a voxel, from 0, as its field counts them."""
+        return f"voxel {self.index(feature)}"
+
+    def draw(self, axis: Any, part: Array) -> str:
+        """Draw the slice."""
+        super().draw(axis, part)
+        return f"z = {self.peak(part)}"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A part as a line over its features: a spectrum, a time course."""
+
+    x: Array
+    x_label: str
+    size: ClassVar[tuple[float, float]] = (2.6, 1.3)
+    across: ClassVar[int | None] = 3
+
+    def draw(self, axis: Any, part: Array) -> str:
+        """Draw the line over its filled area, from zero up."""
+        axis.fill_between(self.x, part, color=INK, alpha=0.15, linewidth=0)
+        axis.plot(self.x, part, color=INK, linewidth=0.9)
+        top = float(part.max())
+        axis.set_ylim(0, 1.05 * top if top > 0 else 1)
+        if len(self.x) > 1:
+            axis.set_xlim(self.x.min(), self.x.max())
+        return ""
+
+    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
+        """Labels where they are not repeated."""
+        _plain(axis)
+        axis.set_ylabel("weight" if left else "", fontsize=8)
+        axis.set_xlabel(self.x_label if bottom else "", fontsize=8, parse_math=False)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A part as bars of its strongest features, with their names."""
+
+    summary: Summary
+    top: int
+    across: ClassVar[int | None] = 3
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """As high as there are bars."""
+        return 2.6, 0.55 + 0.16 * min(self.top, self.summary.n_features)
+
+    def draw(self, axis: Any, part: Array) -> str:
+        """Draw the bars, the longest on top."""
+        found = strongest(part, self.summary.feature_names, "feature", self.top)
+        places = np.arange(len(found))
+        axis.barh(places, [weight for _, weight in found], color=INK, height=0.72)
+        axis.set_yticks(places, [shortened(name) for name, _ in found], parse_math=False)
+        axis.set_ylim(min(self.top, self.summary.n_features) - 0.4, -0.6)
+        axis.set_xlim(left=0)
+        return ""
+
+    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
+        """Every axis has names of its own."""
+        _plain(axis)
+        axis.tick_params(axis="y", length=0)
+        axis.set_xlabel("weight" if bottom else "", fontsize=8)
+
+
+def _plain(axis: Any) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=7)
+    axis.locator_params(axis="x", nbins=4)
+
+
+def shortened(name: str, most: int = 24) -> str:
+    """A name that fits beside a bar."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+KINDS = {2: "images", 3: "volumes", 1: "lines"}
+
+
+def look_of(
+    summary: Summary,
+    shape: Sequence[int] | None = None,
+    *,
+    kind: str | None = None,
+    mask: Any = None,
+    x: Any = None,
+    x_label: str = "feature",
+    top: int = 10,
+) -> Look:
+    """How the parts of ``summary`` are to be drawn: as ``kind``, or as their shape suggests."""
+    given = shape is not None
+    mask = None if mask is None else as_mask(mask)
+    shape = shape if given else mask.shape if mask is not None else summary.shape
+    if shape is None or (not given and len(shape) not in KINDS):
+        shape = (summary.n_features,)
+    shape = tuple(as_count(n, "shape") for n in shape)
+    if kind is None:
+        if len(shape) not in KINDS:
+            raise ValueError(f"shape={shape}: give (height, width), (x, y, z), or None for spectra")
+        kind = "bars" if len(shape) == 1 and not given and summary.feature_names is not None else KINDS[len(shape)]
+    as_choice(kind, "kind", (*KINDS.values(), "bars"))
+    if kind == "bars":
+        return Bars(summary, as_count(top, "top"))
+    if kind == "lines":
+        return Lines(as_abscissa(x, summary.n_features), x_label)
+    if KINDS.get(len(shape)) != kind:
+        raise ValueError(f"kind={kind!r} needs shape={'(height, width)' if kind == 'images' else '(x, y, z)'}")
+    check_fit(summary, shape, mask, kind)
+    return Images(shape, mask) if kind == "images" else Volumes(shape, mask)
+
+
+def as_mask(mask: Any) -> Array:
+    """``mask`` as an array of true and false."""
+    array = np.asarray(mask)
+    if not np.isin(array, (0, 1)).all():
+        raise ValueError("mask has other values than 0 and 1: it is true where there are features")
+    return array.astype(bool)
+
+
+def check_fit(summary: Summary, shape: tuple[int, ...], mask: Array | None, kind: str) -> None:
+    """Refuse a shape or a mask with another number of features."""
+    if mask is not None and (mask.shape != shape or np.count_nonzero(mask) != summary.n_features):
+        raise ValueError(
+            f"a mask of shape {mask.shape} with {np.count_nonzero(mask)} places does not fit {kind} of shape {shape} "
+            f"with {summary.n_features} features"
+        )
+    if mask is None and math.prod(shape) != summary.n_features:
+        sizes = " × ".join(map(str, shape)) + (" pixels" if kind == "images" else " voxels")
+        raise ValueError(f"components of shape {summary.components.shape} do not fit {kind} of {sizes}")
+
+
+def as_abscissa(x: Any, m: int) -> Array:
+    """Where the ``m`` features lie on the axis; by default they are counted."""
+    places = np.arange(1, m + 1) if x is None else np.asarray(x)
+    if places.shape != (m,) or places.dtype.kind not in "buif":
+        raise ValueError(f"x has shape {places.shape} and dtype {places.dtype}: give {m} numbers, one for each feature")
+    return places

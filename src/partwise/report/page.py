@@ -1,0 +1,185 @@
+"""The page: what is known of a fit, put together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ask import as_count
+from ..plotting import activations as activations_map
+from ..plotting import convergence, new_figure, sparsity_histogram
+from ..plotting.history import distances
+from ..plotting.inline import as_svg
+from ..plotting.looks import Images, Places, look_of
+from ..summary import Summary, summary
+from ..version import __version__
+from .parts import gallery, table
+
+CHART = (3.8, 2.8)  # inches: text is read at the size of the page's own where three stand in a row, and on a phone
+
+
+def report(
+    model: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    shape: Sequence[int] | None = None,
+    kind: str | None = None,
+    mask: Any = None,
+    activations: Any = None,
+    feature_names: Sequence[Any] | None = None,
+    sample_names: Sequence[Any] | None = None,
+    top: int = 5,
+) -> str:
+    """Everything about a fit on one web page, for a colleague who has neither Python nor a network.
+
+    What was asked and what was achieved, a gallery of the parts, the course of the fit, the strongest features and
+    samples of each part in a table that sorts. Light and dark, and readable on a phone. It takes what the model knows
+    (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``); what it does not know can be given.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator, or array of shape (r, features)
+    path : str or path, optional
+        Where to write the page.
+    title : str, optional
+        By default the number of parts.
+    shape, kind, mask
+        How a part looks, as in `partwise.plotting.gallery`.
+    activations : array of shape (samples, r), optional
+    feature_names, sample_names : sequences of str, optional
+    top : int
+        How many features and samples are named for each part.
+
+    Returns
+    -------
+    str
+        The page, as HTML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> page = report(np.eye(6), shape=(2, 3), title="Six <pixels>")
+    >>> "<h1>Six &lt;pixels&gt;</h1>" in page, page.count('class="card"')
+    (True, 6)
+    """
+    known = summary(model)
+    activations = None if activations is None else np.asarray(activations)
+    given = {"activations": activations, "feature_names": feature_names, "sample_names": sample_names}
+    known = replace(known, **{name: value for name, value in given.items() if value is not None})
+    if known.n_samples is None and known.activations is not None:
+        known = replace(known, n_samples=len(known.activations))
+    look = look_of(known, shape, kind=kind, mask=mask)
+    if known.feature_names is None and isinstance(look, Images):
+        known = replace(known, feature_names=Places(look, known.n_features))
+    heading = html.escape(title if title is not None else f"{known.n_components} parts")
+    parts = [
+        f"<header><h1>{heading}</h1>{opening(known)}</header>",
+        facts(known),
+        "<h2>Parts</h2>",
+        f"<p>{words_on_pictures(type(look).__name__)}</p>",
+        gallery(known, look),
+        charts(known),
+        "<h2>Part by part</h2>",
+        "<p>A click on a heading sorts, a second one turns the order round.</p>",
+        f'<div class="{type(look).__name__.lower()}">{table(known, look, as_count(top, "top"))}</div>',
+        f"<footer>Made by Partwise {__version__}. One file; it loads nothing from the network.</footer>",
+    ]
+    page = framed(heading, "\n".join(parts))
+    if path is not None:
+        Path(path).write_text(page, encoding="utf-8")
+    return page
+
+
+def framed(heading: str, body: str) -> str:
+    """A whole page around ``body``. The policy lets nothing be loaded, and no script run but ours."""
+    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{heading}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+TOLD = ("data", "method", "stopped because")  # facts that are sentences, not figures
+
+
+def opening(known: Summary) -> str:
+    """What was fitted, how, and why it stopped: the facts that take words."""
+    data, method, reason = (known.facts().get(name, "") for name in TOLD)
+    said = [f"<strong>{html.escape(data)}</strong>"]
+    said += [html.escape(method)] if method else []
+    said += [f"stopped because {html.escape(reason)}"] if reason else []
+    return f"<p>{' · '.join(said)}</p>"
+
+
+def facts(known: Summary) -> str:
+    """What was asked and what was achieved: the facts that are figures."""
+    boxes = []
+    for name, fact in known.facts().items():
+        if name not in TOLD:
+            long = ' class="words"' if len(fact) > 16 else ""
+            boxes.append(f"<div><dt>{html.escape(name)}</dt><dd{long}>{html.escape(fact)}</dd></div>")
+    return f'<dl class="facts">{"".join(boxes)}</dl>'
+
+
+def words_on_pictures(kind: str) -> str:
+    """How the pictures of parts are to be read."""
+    return {
+        "Images": "Blank is zero; the largest weight of each part has full contrast.",
+        "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
+        "Lines": "The weight of each feature, each part on its own scale.",
+        "Bars": "The features with the largest weights.",
+    }[kind]
+
+
+def charts(known: Summary) -> str:
+    """The course of the fit, the sparsity, the activations: what is known of them."""
+    drawn = []
+    if known.losses is not None:
+        drawn.append(("How the loss fell", convergence(known, figure=new_figure(*CHART))))
+    if not np.isnan(known.sparsity).all():
+        picture = sparsity_histogram(known, title="", figure=new_figure(*CHART))
+        drawn.append(("Sparsity" + words_on_sparsity(known), picture))
+    if known.activations is not None:
+        picture = activations_map(known, ordered=True, figure=new_figure(*CHART))
+        drawn.append(("Parts in samples", picture))
+    if not drawn:
+        return ""
+    figures = (
+        f'<figure class="chart"><figcaption>{label}</figcaption>{as_svg(picture, label)}</figure>'
+        for label, picture in drawn
+    )
+    return f'<h2>The fit</h2><div class="charts">{"".join(figures)}</div>'
+
+
+def words_on_sparsity(known: Summary) -> str:
+    """Whether what was asked is what was achieved."""
+    if known.asked is None:
+        return ""
+    worst = float(np.nanmax(distances(known.sparsity, known.asked), initial=0.0))
+    return ": as asked, to rounding" if worst < 1e-9 else f": up to {worst:.2g} off what was asked"

@@ -1,0 +1,228 @@
+"""What is known of a fit, whoever holds it: a `Result`, a fitted estimator, or a bare array of parts.
+
+Pictures, reports, notebooks and the command line read fits through this one pair of glasses. Parts, samples and
+features without a name are counted from 1, as people do.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .ask import as_columns, as_count
+from .projections import Hoyer, HoyerBetween, hoyer_sparsity
+from .statistics import Array
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of a fit; None stands for what is not.
+
+    ``asked`` has a row (lo, hi) for each part, nan where nothing is asked. ``explained`` is each part's share of ‖X‖²,
+    and ``explained_in_all`` their sum, 1 − ``relative_error``².
+    """
+
+    components: Array
+    sparsity: Array
+    n_samples: int | None = None
+    activations: Any = None
+    asked: Array | None = None
+    asked_in_words: str | None = None
+    explained: Array | None = None
+    relative_error: float | None = None
+    losses: Array | None = None
+    times: Array | None = None
+    n_iter: int | None = None
+    stop_reason: str | None = None
+    method: str | None = None
+    shape: tuple[int, ...] | None = None
+    feature_names: Any = None
+    sample_names: Any = None
+
+    def __post_init__(self) -> None:
+        if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
+            raise ValueError(
+                f"activations have shape {np.shape(self.activations)}: give samples × {self.n_components} parts"
+            )
+        for names, kind, count in (
+            (self.feature_names, "feature", self.n_features),
+            (self.sample_names, "sample", None if self.activations is None else len(self.activations)),
+        ):
+            if names is not None and count is not None and len(names) != count:
+                raise ValueError(f"{len(names)} {kind} names for {count} {kind}s: give one for each")
+
+    @property
+    def n_components(self) -> int:
+        """How many parts there are."""
+        return len(self.components)
+
+    @property
+    def n_features(self) -> int:
+        """How long a part is."""
+        return int(self.components.shape[1])
+
+    @property
+    def explained_in_all(self) -> float | None:
+        """The share of ‖X‖² that the model explains."""
+        return None if self.relative_error is None else 1 - self.relative_error**2
+
+    def facts(self) -> dict[str, str]:
+        """The fit in a few lines: what it is called, and what it is, in words."""
+        samples = "" if self.n_samples is None else f"{self.n_samples} samples × "
+        facts = {
+            "data": f"{samples}{self.n_features} features",
+            "parts": str(self.n_components),
+            "method": self.method,
+            "asked sparsity": self.asked_in_words,
+            "achieved sparsity": between(self.sparsity),
+            "relative error": None if self.relative_error is None else f"{self.relative_error:.4g}",
+            "explained share": None if self.explained_in_all is None else percent(self.explained_in_all),
+            "iterations": None if self.n_iter is None else str(self.n_iter),
+            "stopped because": self.stop_reason,
+        }
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+    def to_html(self) -> str:
+        """`facts` as a small table, for notebooks."""
+        rows = (
+            f'<tr><th style="text-align: left; font-weight: normal; opacity: 0.7">{html.escape(name)}</th>'
+            f'<td style="text-align: left">{html.escape(fact)}</td></tr>'
+            for name, fact in self.facts().items()
+        )
+        return f'<table class="partwise">{"".join(rows)}</table>'
+
+    def strongest_features(self, part: int, top: int = 5) -> list[tuple[str, float]]:
+        """The features with the largest weights in a part, largest first, zeros left out: (name, weight)."""
+        return strongest(self.components[part], self.feature_names, "feature", top)
+
+    def strongest_samples(self, part: int, top: int = 5) -> list[tuple[str, float]]:
+        """The samples that have most of a part: (name, activation); empty where the activations are not known."""
+        if self.activations is None:
+            return []
+        return strongest(np.asarray(self.activations[:, part]), self.sample_names, "sample", top)
+
+
+def summary(model: Any) -> Summary:
+    """What is known of ``model``: a `Result`, a fitted estimator, or an array of parts (r × features).
+
+    >>> found = summary([[3.0, 0.0, 4.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    >>> found.n_components, found.sparsity.round(3), found.strongest_features(0)
+    (2, array([0.6, 1. ]), [('feature 3', 4.0), ('feature 1', 3.0)])
+    """
+    if isinstance(model, Summary):
+        return model
+    if hasattr(model, "components_"):
+        return _of_estimator(model)
+    if hasattr(model, "factors") and hasattr(model, "components"):
+        return Summary(
+            as_parts(model.components),
+            model.sparsity,
+            n_samples=len(model.activations),
+            activations=model.activations,
+            relative_error=float(model.relative_error),
+            losses=model.losses,
+            times=model.times,
+            n_iter=model.n_iter,
+            stop_reason=model.stop_reason,
+        )
+    if hasattr(model, "fit"):
+        raise ValueError(f"this {type(model).__name__} has no parts yet: fit it first")
+    parts = as_parts(model)
+    return Summary(parts, np.asarray(hoyer_sparsity(parts, axis=1)))
+
+
+def _of_estimator(model: Any) -> Summary:
+    parts = as_parts(model.components_)
+    explained, recipe = getattr(model, "explained_", None), getattr(model, "recipe", None)
+    sparsity = getattr(model, "sparsity", None)
+    if recipe == "grouped":
+        asked, words = None, f"{sparsity:g} in the mean"
+    else:
+        asked = asked_intervals(sparsity, len(parts))
+        words = in_words(asked)
+    shape = getattr(model, "part_shape_", None)
+    return Summary(
+        parts,
+        np.asarray(hoyer_sparsity(parts, axis=1)),
+        n_samples=getattr(model, "data_shape_", (None,))[0],
+        activations=getattr(model, "activations_", None),
+        asked=asked,
+        asked_in_words=words,
+        explained=explained,
+        relative_error=None if explained is None else float(np.sqrt(max(1 - float(np.sum(explained)), 0.0))),
+        losses=getattr(model, "loss_curve_", None),
+        times=getattr(model, "time_curve_", None),
+        n_iter=getattr(model, "n_iter_", None),
+        stop_reason=getattr(model, "stop_reason_", None),
+        method=type(model).__name__ + (f", recipe {recipe}" if recipe else ""),
+        shape=None if shape is None else tuple(shape),
+        feature_names=getattr(model, "feature_names_in_", None),
+        sample_names=getattr(model, "sample_names_", None),
+    )
+
+
+def as_parts(components: Any) -> Array:
+    """``components`` as an array r × features: nonnegative, finite."""
+    sparse: Any = components if sp.issparse(components) else None
+    parts = np.asarray(components if sparse is None else sparse.toarray())
+    if parts.dtype.kind not in "buif":
+        raise ValueError(f"components of type {type(components).__name__}: give a result, a fitted model, or an array")
+    if parts.ndim != 2 or not parts.size:
+        raise ValueError(f"components have shape {parts.shape}: give one part a row, parts × features")
+    if not np.isfinite(parts).all() or parts.min() < 0:
+        worst = parts[~(parts >= 0) | ~np.isfinite(parts)][0]
+        raise ValueError(f"components contain {worst}: parts are finite and nonnegative")
+    return parts if parts.dtype.kind == "f" else parts.astype(float)
+
+
+def asked_intervals(sparsity: Any, r: int) -> Array | None:
+    """What ``sparsity`` asks of each of ``r`` parts, a row (lo, hi) for each, nan where nothing; None: nothing at all.
+
+    >>> asked_intervals([0.5, (None, 0.4)], 2)
+    array([[0.5, 0.5], [0. , 0.4]])
+    """
+    intervals = np.full((r, 2), np.nan)
+    for j, one in enumerate(as_columns(sparsity, as_count(r, "r"))):
+        if isinstance(one, Hoyer):
+            intervals[j] = one.sparsity
+        elif isinstance(one, HoyerBetween) and (one.lo, one.hi) != (None, None):
+            intervals[j] = one.lo or 0.0, 1.0 if one.hi is None else one.hi
+    return None if np.isnan(intervals).all() else intervals
+
+
+def in_words(asked: Array | None) -> str:
+    """Asked intervals as people say them.
+
+    >>> in_words(asked_intervals(0.7, 3)), in_words(asked_intervals([0.5, (0.2, 0.4)], 2))
+    ('0.7', 'between 0.2 and 0.5, one for each part')
+    """
+    if asked is None:
+        return "no constraint"
+    each = len({tuple(row) for row in asked.tolist() if row[0] == row[0]}) > 1 or bool(np.isnan(asked).any())
+    return between(asked) + (", one for each part" if each else "")
+
+
+def between(values: Array) -> str:
+    """The smallest and the largest of some numbers, nan left out; one number where they differ by rounding alone."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "none: all parts are zero"
+    lo, hi = float(known.min()), float(known.max())
+    return f"{lo:.4g}" if hi - lo < 1e-6 else f"between {lo:.4g} and {hi:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, never rounded up to a whole that it is not."""
+    return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
+
+
+def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str, float]]:
+    """The ``top`` largest positive values with their names, largest first."""
+    top = min(top, len(values))
+    order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))
+    order = order[np.argsort(-values[order], kind="stable")]
+    return [(f"{kind} {i + 1}" if names is None else str(names[i]), float(values[i])) for i in order if values[i] > 0]

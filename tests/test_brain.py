@@ -1,0 +1,122 @@
+"""Brain images as nilearn's people have them: a masker, a 4-D image of parts, and the same numbers as on arrays."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import partwise
+from partwise.brain import SparseNMF
+
+nibabel = pytest.importorskip("nibabel")
+maskers = pytest.importorskip("nilearn.maskers")
+
+AFFINE = np.diag([2.0, 2.0, 2.0, 1.0])
+
+
+def image(values, affine=AFFINE):
+    return nibabel.Nifti1Image(np.asarray(values), affine)
+
+
+@pytest.fixture(name="volumes")
+def some_volumes(rng):
+    return rng.random((9, 4, 5, 3))
+
+
+@pytest.fixture(name="inside")
+def some_voxels(rng):
+    return rng.random((4, 5, 3)) < 0.7
+
+
+@pytest.fixture(name="model")
+def fitted(volumes, inside):
+    model = SparseNMF(3, sparsity=0.4, mask=image(inside.astype(np.uint8)), random_state=0, tol=1e-3)
+    return model.fit([image(v) for v in volumes])
+
+
+def test_the_same_as_on_arrays(model, volumes, inside):
+    plain = partwise.SparseNMF(3, sparsity=0.4, random_state=0, tol=1e-3)
+    activations = plain.fit_transform(volumes[:, inside])
+    np.testing.assert_allclose(model.components_, plain.components_, atol=1e-9)
+    np.testing.assert_allclose(model.sparsity_, 0.4, atol=1e-10)
+    images = [image(v) for v in volumes]
+    np.testing.assert_allclose(model.transform(images), activations, atol=1e-7)
+    assert model.score(images) == pytest.approx(plain.score(volumes[:, inside]))
+    assert isinstance(model.masker_, maskers.NiftiMasker)
+
+
+def test_parts_are_where_the_voxels_are(model, inside):
+    parts = model.components_img_
+    assert parts.shape == (4, 5, 3, 3)
+    np.testing.assert_array_equal(parts.affine, AFFINE)
+    np.testing.assert_allclose(parts.get_fdata()[inside].T, model.components_)
+    assert not parts.get_fdata()[~inside].any()
+
+
+def test_images_come_back(model, volumes):
+    activations = model.transform([image(v) for v in volumes])
+    back = model.inverse_transform(activations)
+    assert back.shape == (4, 5, 3, 9)
+    np.testing.assert_allclose(model.masker_.transform(back), activations @ model.components_, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["list", "4-D", "paths", "one"])
+def test_forms_of_images(model, volumes, form, tmp_path):
+    images = [image(v) for v in volumes[:2]]
+    for i, one in enumerate(images):
+        one.to_filename(tmp_path / f"{i}.nii")
+    given = {
+        "list": images,
+        "4-D": image(np.moveaxis(volumes[:2], 0, -1)),
+        "paths": [str(tmp_path / f"{i}.nii") for i in range(2)],
+        "one": images[0],
+    }[form]
+    expected = model.transform(images)[: 1 if form == "one" else 2]
+    np.testing.assert_allclose(model.transform(given), expected, atol=1e-9)
+
+
+def test_parameters_and_clones(model):
+    assert set(model.get_params()) == {*partwise.SparseNMF().get_params(), "mask"}
+    again = clone(model)
+    assert (again.n_components, again.sparsity) == (3, 0.4)
+    assert again.get_params()["mask"] is not None
+    assert again.set_params(sparsity=0.5, mask=None).sparsity == 0.5
+    with pytest.raises(TypeError, match="colour"):
+        SparseNMF(colour=1)
+
+
+def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
+    model.save(tmp_path / "parts.pw")
+    again = partwise.load(tmp_path / "parts.pw")
+    np.testing.assert_array_equal(again.transform(volumes[:, inside]), model.transform([image(v) for v in volumes]))
+
+
+def test_a_mask_of_its_own_making(volumes):
+    volumes[:, :1] = 0  # a border that nilearn finds to be background
+    model = SparseNMF(2, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
+    assert 0 < model.n_features_in_ < volumes[0].size
+
+
+def test_a_masker_of_ones_own(volumes, inside):
+    masker = maskers.NiftiMasker(image(inside.astype(np.uint8)), standardize=None, smoothing_fwhm=3)
+    model = SparseNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
+    assert model.masker_.smoothing_fwhm == 3
+    assert not hasattr(masker, "mask_img_")  # the user's own stays as it was
+
+
+def test_images_that_do_not_fit(model, volumes):
+    other, moved = image(np.ones((4, 5, 4))), image(volumes[0], AFFINE + np.eye(4)[0])
+    for images, which in (([image(volumes[0]), other], "image 1 of shape"), ([moved], "image 0 of shape")):
+        with pytest.raises(ValueError, match=which):
+            model.transform(images)
+    with pytest.raises(ValueError, match="does not lie where the mask"):
+        clone(model).fit([other])
+    with pytest.raises(ValueError, match="Negative values"):
+        clone(model).fit([image(-v) for v in volumes])
+
+
+def test_without_nilearn(monkeypatch, volumes):
+    monkeypatch.setitem(sys.modules, "nilearn.maskers", None)
+    with pytest.raises(ImportError, match=r"need nilearn: pip install 'partwise\[brain\]'"):
+        SparseNMF(2).fit([image(volumes[0])])

@@ -1,0 +1,345 @@
+"""Checkpoints: a fit that is stopped or killed goes on to what it would have been without that, bit for bit."""
+
+import errno
+import os
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import PROBLEMS, RECIPES
+
+import partwise as pw
+from partwise.archive import UnreadableError, read, write
+from partwise.checkpoint import CheckpointWarning, Resumed
+
+X = PROBLEMS["planted"](np.random.default_rng(0)).X
+FIT = {"sparsity": 0.5, "random_state": 0, "max_iter": 12, "tol": 0}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.pw"
+
+
+def assert_same_result(a, b):
+    """Equal in every bit but those of the clock."""
+    for x, y in zip((*a.factors, a.losses), (*b.factors, b.losses), strict=True):
+        assert x.dtype == y.dtype
+        assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
+    assert (a.middle is None) == (b.middle is None)
+    assert a.middle is None or np.array_equal(a.middle, b.middle)
+    assert (a.n_iter, a.converged, a.stop_reason, a.exhausted) == (b.n_iter, b.converged, b.stop_reason, b.exhausted)
+    assert a.relative_error == b.relative_error
+
+
+def stop_and_go(fit, path, stops=(4, 7), **options):
+    """The result of a fit that ends too early, again and again."""
+    for number, stop in enumerate(stops):
+        fit(**options, max_iter=stop, checkpoint=path, checkpoint_every=3, resume_from=path if number else None)
+        assert Resumed.read(path).history["losses"].size == stop + 1
+    return fit(**options, max_iter=12, resume_from=path)
+
+
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_goes_on_bit_for_bit(path, name):
+    def fit(**options):
+        return RECIPES[name](X, 4, tol=0, **options)
+
+    assert_same_result(stop_and_go(fit, path), fit(max_iter=12))
+
+
+def in_chunks(X, path):
+    np.save(path.with_suffix(".npy"), X)
+    return {"X": path.with_suffix(".npy"), "memory_limit": 4 * 7 * X.itemsize * X.shape[1]}
+
+
+KINDS = {
+    "float32": lambda X, path: {"X": X.astype(np.float32)},
+    "sparse": lambda X, path: {"X": sp.csr_array(np.where(X > 0.3, X, 0))},
+    "in chunks": in_chunks,
+    "in chunks, float32": lambda X, path: in_chunks(X.astype(np.float32), path),
+    "in chunks, penalised": lambda X, path: {**in_chunks(X, path), "l1": 0.1},
+    "in chunks, dead parts": lambda X, path: in_chunks(np.repeat(X[:2], 15, axis=0), path),
+    "extrapolated": lambda X, path: {"X": X, "extrapolate": True},
+    "gradient": lambda X, path: {"X": X, "solver": "gradient"},
+    "gradual": lambda X, path: {"X": X, "init": "gradual"},
+    "given": lambda X, path: {"X": X, "init": (np.ones((30, 4)), X[:4])},
+    "dead parts": lambda X, path: {"X": np.repeat(X[:2], 15, axis=0)},
+    "exact": lambda X, path: {"X": np.repeat(X[:2], 15, axis=0), "sparsity": None},
+    "residual": lambda X, path: {"X": X, "kkt_tol": 1e-9},
+}
+
+
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_data_and_start(path, name):
+    asked = {"n_components": 4, **FIT, **KINDS[name](X, path)}
+    asked.pop("max_iter")
+    assert_same_result(stop_and_go(pw.ssnmf, path, **asked), pw.ssnmf(**asked, max_iter=12))
+
+
+def test_chunks_of_a_normalised_factor(path):
+    asked = {"n_components": 4, "random_state": 0, "tol": 0, "l1": 0.2, **in_chunks(X, path)}
+    assert_same_result(stop_and_go(pw.nnsc, path, **asked), pw.nnsc(**asked, max_iter=12))
+
+
+@pytest.mark.parametrize("kind", [None, np.random.PCG64, np.random.MT19937])
+def test_the_generator_is_where_it_was(path, kind):
+    """A random order of columns goes on as it was drawn, whatever generator is given later."""
+    first, other = (None if kind is None else np.random.Generator(kind(seed)) for seed in (3, 99))
+    copies = []
+
+    def keep(iteration):
+        if iteration.n_iter == 6:
+            copies.append(path.read_bytes())
+
+    asked = {"sparsity": 0.5, "faithful": True, "max_iter": 12}
+    whole = pw.ssnmf(X, 4, random_state=first, checkpoint=path, checkpoint_every=5, callback=keep, **asked)
+    path.write_bytes(copies[0])
+    assert len(Resumed.read(path).history["losses"]) == 6
+    assert_same_result(pw.ssnmf(X, 4, random_state=other, resume_from=path, **asked), whole)
+    assert kind is None or other.random() == first.random()
+
+
+def test_a_fit_that_is_done_is_done(path):
+    asked = FIT | {"max_iter": 200, "tol": 1e-3}
+    first = pw.ssnmf(X, 4, checkpoint=path, **asked)
+    seen = []
+    again = pw.ssnmf(X, 4, resume_from=path, callback=lambda i: seen.append(i.n_iter), **asked)
+    assert_same_result(again, first)
+    assert first.converged
+    assert not seen
+    np.testing.assert_array_equal(again.times, first.times)
+    further = pw.ssnmf(X, 4, resume_from=path, **asked | {"tol": 1e-5})
+    assert_same_result(further, pw.ssnmf(X, 4, **asked | {"tol": 1e-5}))
+
+
+def test_a_callback_or_an_interrupt_stops_and_the_rest_comes_later(path):
+    whole = pw.ssnmf(X, 4, **FIT)
+
+    def interrupt(iteration):
+        if iteration.n_iter == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    for callback in (interrupt, lambda iteration: iteration.n_iter == 5):
+        half = pw.ssnmf(X, 4, **FIT, callback=callback, checkpoint=path, checkpoint_every=100)
+        assert half.n_iter in (5, 6)
+        assert_same_result(pw.ssnmf(X, 4, **FIT, resume_from=path), whole)
+
+
+def test_the_gradual_start_writes_nothing(path):
+    def look(iteration):
+        assert path.exists() == (iteration.n_iter > 3)
+
+    pw.ssnmf(X, 4, **FIT | {"init": "gradual"}, checkpoint=path, checkpoint_every=3, callback=look)
+
+
+def test_the_estimator_goes_on(path):
+    asked = {"n_components": 4, "sparsity": 0.5, "random_state": 0, "tol": 0.0}
+    pw.SparseNMF(**asked, max_iter=5, checkpoint=path).fit(X)
+    model = pw.SparseNMF(**asked, max_iter=12, checkpoint=path, checkpoint_every=2, resume_from=str(path)).fit(X)
+    whole = pw.SparseNMF(**asked, max_iter=12).fit(X)
+    for name in ("components_", "loss_curve_", "explained_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(whole, name))
+    with pytest.raises(ValueError, match="another random_state"):
+        model.set_params(random_state=1).fit(X)
+    with pytest.raises(ValueError, match="n_init=2: a checkpoint holds one fit"):
+        model.set_params(n_init=2).fit(X)
+
+
+OTHERS = {
+    "samples": ({"X": X[:-1]}, r"X's shape differs \(\[30, 40\] there, \[29, 40\] here\)"),
+    "values": ({"X": X + 0.1}, "its factors leave a loss of .* for this X and these parameters"),
+    "order": ({"X": X[::-1]}, "its factors leave a loss of"),
+    "precision": ({"X": X.astype(np.float32)}, "X's precision differs"),
+    "n_components": ({"n_components": 5}, "n_components differs"),
+    "sparsity": ({"sparsity": 0.4}, "the method differs"),
+    "solver": ({"solver": "pivot"}, "the method differs"),
+    "penalty": ({"l1": 0.1}, "the method differs"),
+    "seed": ({"random_state": 1}, "another random_state"),
+    "generator": ({"random_state": np.random.Generator(np.random.MT19937(0))}, "another kind of generator"),
+    "missing": ({"resume_from": "nowhere.pw"}, "does not exist"),
+    "no path": ({"resume_from": 3}, "give the path of a file"),
+    "no number": ({"checkpoint_every": 0}, "checkpoint_every=0"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_fit_is_refused(path, name):
+    other, match = OTHERS[name]
+    pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    with pytest.raises(ValueError, match=match):
+        pw.ssnmf(**{"X": X, "n_components": 4, **FIT, "resume_from": path, **other})
+
+
+def test_another_recipe_is_refused(path):
+    pw.nsnmf(X, 4, theta=0.5, max_iter=3, tol=0, checkpoint=path)
+    with pytest.raises(ValueError, match="its factors leave a loss of"):
+        pw.nsnmf(X, 4, theta=0.2, resume_from=path)
+    with pytest.raises(ValueError, match="the method differs"):
+        pw.nmfsc(X, 4, resume_from=path)
+
+
+def test_dask_is_refused(path):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="stay in its workers"):
+        pw.ssnmf(da.from_array(X, chunks=(10, -1)), 4, **FIT, checkpoint=path)
+
+
+# files that cannot be written, or read
+
+
+def test_a_disk_that_fills_up_costs_no_result(path, monkeypatch):
+    whole = pw.ssnmf(X, 4, **FIT)
+    pw.ssnmf(X, 4, **FIT | {"max_iter": 4}, checkpoint=path)
+    before = path.read_bytes()
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(CheckpointWarning, match="No space left") as warned:
+        result = pw.ssnmf(X, 4, **FIT, checkpoint=path, checkpoint_every=2)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    assert_same_result(result, whole)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_folder_that_goes_away_costs_no_result(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def remove(iteration):
+        if iteration.n_iter == 3:
+            (folder / "fit.pw").unlink()
+            folder.rmdir()
+
+    with pytest.warns(CheckpointWarning, match="No such file"):
+        result = pw.ssnmf(X, 4, **FIT, checkpoint=folder / "fit.pw", checkpoint_every=1, callback=remove)
+    assert_same_result(result, pw.ssnmf(X, 4, **FIT))
+
+
+def test_a_path_of_no_use_is_refused_before_any_work(path, tmp_path, monkeypatch):
+    def never(iteration):
+        raise AssertionError
+
+    (tmp_path / "precious.npy").write_bytes(b"data")
+    pw.SparseNMF(4, **FIT).fit(X).save(tmp_path / "model.pw")
+    for bad, match in [
+        (tmp_path, "is not a checkpoint, and would be lost"),
+        (tmp_path / "precious.npy", "is not a checkpoint, and would be lost"),
+        (tmp_path / "model.pw", "is not a checkpoint, and would be lost"),
+        (tmp_path / "nowhere" / "fit.pw", "cannot be written: No such file"),
+        (tmp_path / "precious.npy" / "fit.pw", "cannot be written: Not a directory"),
+        ("", "give the path of a file"),
+        (3, "give the path of a file"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            pw.ssnmf(X, 4, **FIT, checkpoint=bad, callback=never)
+    monkeypatch.setattr(
+        os, "open", lambda *args, **more: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+    )
+    with pytest.raises(ValueError, match="cannot be written: Permission denied"):
+        pw.ssnmf(X, 4, **FIT, checkpoint=path, callback=never)
+
+
+def test_models_and_checkpoints_are_told_apart(path, tmp_path):
+    pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    with pytest.raises(UnreadableError, match="is a checkpoint of a fit, not a model: give it as resume_from"):
+        pw.load(path)
+    pw.SparseNMF(4, **FIT).fit(X).save(tmp_path / "model.pw")
+    with pytest.raises(UnreadableError, match="is not a checkpoint"):
+        pw.ssnmf(X, 4, **FIT, resume_from=tmp_path / "model.pw")
+
+
+def test_damaged_and_hostile_checkpoints(path):
+    pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    original = path.read_bytes()
+    header, arrays = read(path)
+    header.pop("arrays")
+    for data in (b"", original[:-1], original[:100], original.replace(b"losses", b"lasses")):
+        path.write_bytes(data)
+        with pytest.raises(UnreadableError):
+            pw.ssnmf(X, 4, **FIT, resume_from=path)
+    for change, other in [
+        ({"fit": {"dict": {}}}, {}),
+        ({"history": 3}, {}),
+        ({"problem": {"dict": {"shape": [30, 40], "n_components": 5}}}, {}),
+        ({}, {"fit.factors.1": -arrays["fit.factors.1"]}),
+        ({}, {"fit.factors.1": arrays["fit.factors.1"][:3]}),
+        ({}, {"fit.grams.0": np.full((4, 3), np.nan)}),
+        ({}, {"history.losses": np.ones((2, 2))}),
+        ({"random": {"dict": {"before": 3, "after": 3}}}, {}),
+    ]:
+        write(path, header | change, arrays | other)
+        with pytest.raises(ValueError, match=r"fit\.pw"):
+            pw.ssnmf(X, 4, **FIT, resume_from=path)
+
+
+# kill -9
+
+
+def fit_in_child(path, fit):
+    """Start a process that goes on with the fit from where the file is, and writes its parts beside it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pytest's process may have threads; the child needs none
+        child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        result = fit(checkpoint=path, checkpoint_every=1, resume_from=path if path.exists() else None)
+        np.savez(path.with_suffix(".npz"), *result.factors, result.losses)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def killed(child, path, writes, rng):
+    """Kill the child some moments after it has written so many checkpoints; whether it was still alive."""
+    seen, last = 0, None
+    while seen <= writes:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return False
+        now = path.stat().st_ino if path.exists() else None
+        seen, last = seen + (now != last), now
+        time.sleep(1e-4)
+        if writes == 0:
+            break
+    time.sleep(float(rng.uniform(0, 0.01)))
+    os.kill(child, signal.SIGKILL)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("kind", "least"), [("in memory", 25), ("in chunks", 5)])
+def test_killed_at_random_moments(path, kind, least):
+    rng = np.random.default_rng(0)
+    data = PROBLEMS["planted"](rng).X
+    asked = {"n_components": 4, "sparsity": 0.5, "tol": 0, "random_state": 0, "max_iter": 12 * least}
+    asked |= {"X": data} if kind == "in memory" else in_chunks(data, path)
+
+    def fit(**options):
+        return pw.ssnmf(**asked, **options)
+
+    whole, kills, done = fit(), 0, 0
+    for _ in range(1000):
+        child = fit_in_child(path, fit)
+        if not killed(child, path, int(rng.integers(0, 8)), rng):
+            break
+        kills += 1
+        if path.exists():  # and then it is a whole one, never older than the last
+            steps = len(Resumed.read(path).history["losses"])
+            assert steps >= done
+            done = steps
+    with np.load(path.with_suffix(".npz")) as found:
+        for array, expected in zip(found.values(), (*whole.factors, whole.losses), strict=True):
+            assert np.ascontiguousarray(array).tobytes() == np.ascontiguousarray(expected).tobytes()
+    assert kills >= least
+    assert not list(path.parent.glob(".*.tmp"))

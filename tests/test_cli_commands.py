@@ -1,0 +1,374 @@
+"""From files to parts by commands alone: what is asked for is what is written; what is wrong is one line."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from filemakers import save_images, save_nifti
+
+import partwise as pw
+from partwise.cli import main, parser
+from partwise.cli.asked import FIT, RECIPE, RECIPES, level, per_part
+from partwise.cli.common import plain
+from partwise.cli.fit import stem
+from partwise.cli.info import features_at
+from partwise.data import as_data
+from partwise.io import Table, convert, read
+from partwise.recipes import RECIPES as KNOWN
+
+QUICK = ["--max-iter", "15", "--tol", "1e-2", "--seed", "0", "--quiet"]
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((24, 3)) @ rng.random((3, 16)) + 0.1 * rng.random((24, 16))
+
+
+@pytest.fixture(name="here")
+def a_folder(tmp_path, X, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"s{i}" for i in range(24)], [f"f{j}" for j in range(16)]
+    convert(Table(X, "made up", "nowhere", *map(tuple, names)), tmp_path / "x.csv")
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path
+
+
+def test_from_a_table_to_tables(here, X):
+    assert (
+        main(["fit", "x.csv", "-r", "3", "-s", "0.4", "--parts-out", "p.csv", "--loadings-out", "l.tsv", *QUICK]) == 0
+    )
+    model = pw.load("x.pw")
+    np.testing.assert_allclose(model.sparsity_, 0.4, atol=1e-10)
+    parts, loadings = read("p.csv"), read("l.tsv")
+    np.testing.assert_array_equal(parts.X.T, model.components_)
+    assert parts.sample_names == tuple(model.feature_names_in_) == tuple(f"f{j}" for j in range(16))
+    np.testing.assert_array_equal(loadings.X, model.activations_)
+    assert loadings.sample_names == tuple(model.sample_names_)
+    assert np.linalg.norm(X - loadings.X @ parts.X.T) == pytest.approx(model.reconstruction_err_)
+
+
+def test_transform_finds_features_by_name(here, X):
+    assert main(["fit", "x.csv", "-r", "3", "-s", "0.4", *QUICK]) == 0
+    shuffled = np.arange(16)[::-1]
+    names = tuple(f"f{j}" for j in shuffled)
+    convert(Table(X[:5][:, shuffled], "made up", "nowhere", None, names), here / "y.csv")
+    assert main(["transform", "x.pw", "y.csv", "--out", "y.loadings.csv", "-q"]) == 0
+    np.testing.assert_allclose(read("y.loadings.csv").X, pw.load("x.pw").activations_[:5], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "lo", "hi"),
+    [
+        (["-s", "0.5"], 0.5, 0.5),
+        (["--sparsity", "0.2:0.4"], 0.2, 0.4),
+        (["--sparsity=:0.3"], 0, 0.3),
+        (["--per-part", "levels.txt"], [0.2, 0.3, 0], [0.2, 0.5, 1]),
+        (["-s", "0.5", "--recipe", "nmfsc"], 0.5, 0.5),
+        (["-s", "0.5", "--solver", "pivot", "--component-sweeps", "2", "--init", "random"], 0.5, 0.5),
+    ],
+)
+def test_what_is_asked_for_is_achieved(here, asked, lo, hi):
+    (here / "levels.txt").write_text("0.2\n0.3:0.5  # an interval\n\nany\n")
+    given = [] if "--per-part" in asked else ["-r", "3"]
+    assert main(["fit", "x.npy", *given, *asked, *QUICK]) == 0
+    found = pw.load("x.pw").sparsity_
+    assert len(found) == 3
+    assert (found >= np.array(lo) - 1e-9).all()
+    assert (found <= np.array(hi) + 1e-9).all()
+
+
+def test_options_of_recipes_reach_them(here):
+    assert main(["fit", "x.npy", "-r", "3", "--recipe", "l0", "--nonzeros", "4", "--method", "sequential", *QUICK]) == 0
+    assert (np.count_nonzero(pw.load("x.pw").components_, axis=1) <= 4).all()
+    assert pw.load("x.pw").recipe_params == {"nonzeros": 4, "method": "sequential"}
+    assert main(["fit", "x.npy", "-r", "3", "--l1", "0.1,0.2", "--no-extrapolate", *QUICK]) == 0
+    assert pw.load("x.pw").l1 == (0.1, 0.2)
+
+
+def test_every_option_of_every_recipe_is_there():
+    """A new parameter of a recipe or of SparseNMF needs a line in ``cli/asked.py``."""
+    assert set(RECIPES) == set(KNOWN)
+    own = {"X", "n_components", "sparsity", "callback"}
+    of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
+    of_model = set(pw.SparseNMF().get_params())
+    by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}
+    assert of_recipes | of_model <= own | by_hand | set(FIT) | set(RECIPE)
+    assert set(FIT) <= of_model
+    assert set(RECIPE) <= of_recipes - of_model
+
+
+def test_images_to_parts(here, rng, capsys):
+    (here / "faces").mkdir()
+    save_images(here / "faces", rng.integers(0, 256, (9, 4, 5), dtype=np.uint8))
+    assert main(["fit", "faces/", "-r", "2", "-s", "0.3", *QUICK[:-1], "--json", "--png", "p.png"]) == 0
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["samples"], facts["features"], facts["components"], facts["interrupted"]) == (9, 20, 2, False)
+    assert facts["files"] == {"model": "faces.pw", "picture": "p.png"}
+    assert pw.load("faces.pw").part_shape_ == (4, 5)
+
+
+def test_brains_to_parts(here, rng):
+    import nibabel
+
+    inside = rng.random((3, 4, 2)) < 0.8
+    for i in range(5):
+        save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
+    save_nifti(here / "mask.nii", inside.astype(np.uint8))
+    fit = ["fit", "b?.nii", "--mask", "mask.nii", "-r", "2", "-s", "0.3", "--out", "b.pw", "--parts-out", "p.nii.gz"]
+    assert main([*fit, "--png", "p.png", *QUICK]) == 0
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+    image = nibabel.load("p.nii.gz")
+    np.testing.assert_allclose(image.get_fdata()[inside].T, pw.load("b.pw").components_, rtol=1e-6)
+    assert not image.get_fdata()[~inside].any()
+    assert main(["transform", "b.pw", "b1.nii", "b3.nii", "--mask", "mask.nii", "--out", "l.csv", "-q"]) == 0
+    np.testing.assert_allclose(read("l.csv").X, pw.load("b.pw").activations_[[1, 3]], atol=1e-9)
+
+
+def test_sound_to_parts(here, rng):
+    import soundfile
+
+    soundfile.write("x.wav", rng.random(2000) / 2, 8000)
+    fit = ["fit", "x.wav", "--window", "64", "--hop", "32", "-r", "2", "-s", "0.3", "--parts-out", "p.tsv"]
+    assert main([*fit, "--png", "p.png", *QUICK]) == 0
+    assert read("p.tsv").sample_names[:2] == ("0.0 Hz", "125.0 Hz")
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_cells_beside_what_was_there(here, X):
+    import anndata
+
+    anndata.AnnData(sp.csr_matrix(X), uns={"kept": 1}).write_h5ad("c.h5ad")
+    assert main(["fit", "c.h5ad", "-r", "2", "-s", "0.3", "--parts-out", "c.h5ad", *QUICK]) == 0
+    adata, model = anndata.read_h5ad("c.h5ad"), pw.load("c.pw")
+    np.testing.assert_array_equal(adata.varm["NMFs"].T, model.components_)
+    np.testing.assert_array_equal(adata.obsm["X_nmf"], model.activations_)
+    assert (adata.uns["nmf"]["stop_reason"], adata.uns["kept"]) == (model.stop_reason_, 1)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.csv", "x.npz"])
+def test_info(here, X, capsys, name):
+    X[X < 0.5] = 0
+    convert(Table(sp.csr_array(X) if name == "x.npz" else X, "made up", "nowhere"), here / name)
+    assert main(["info", name, "--json", "-r", "3"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["samples"], facts["features"], facts["on_disk"]) == (24, 16, name == "x.npy")
+    assert facts["zeros"] == pytest.approx(np.mean(X == 0))
+    assert facts["largest"] == X.max()
+    assert len(facts["unconstrained_sparsity"]) == 3
+    assert facts["features_at_least"]["0.5"] == features_at(0.5, 16) == 6
+    assert main(["info", name]) == 0
+    said = capsys.readouterr().out
+    assert "24 samples × 16 features" in said
+    assert "without a constraint" in said
+
+
+def test_info_says_the_sparsity_that_a_fit_has(here, X):
+    found = pw.ssnmf(X, 3, max_iter=100, tol=1e-3, random_state=0).sparsity
+    from partwise.cli.info import unconstrained
+
+    np.testing.assert_allclose(unconstrained(as_data(read("x.npy").X), 3, 0), found)
+
+
+def test_info_of_nothing(here, capsys):
+    np.save("zeros.npy", np.zeros((3, 4)))
+    assert main(["info", "zeros.npy"]) == 0
+    assert "100.0% of the values are 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("level", [0, 0.3, 0.8, 1])
+def test_no_part_has_fewer_features(level, rng):
+    part = pw.Hoyer(level)(rng.random(50))
+    assert np.count_nonzero(part) >= features_at(level, 50) - 1e-9 or features_at(level, 50) == 50
+
+
+def test_convert(here, X, capsys):
+    assert main(["convert", "x.csv", "y.npz", "--transpose", "-q"]) == 0
+    assert capsys.readouterr().out == ""
+    table = read("y.npz")
+    np.testing.assert_array_equal(table.X, X.T)
+    assert table.sample_names == tuple(f"f{j}" for j in range(16))
+    assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
+    for out in ("parts.csv", "parts.h5ad"):
+        assert main(["convert", "x.pw", out, "-q"]) == 0
+    np.testing.assert_array_equal(read("parts.csv").X.T, pw.load("x.pw").components_)
+
+
+def test_a_model_is_called_what_its_data_is(here):
+    names = {
+        "a/x.csv.gz": "x",
+        "a/faces/": "faces",
+        "x.h5:/deep/X": "x",
+        "subjects/*.nii.gz": "subjects",
+        ".": here.name,
+    }
+    assert {name: stem([name]) for name in names} == names
+    assert stem(["scans/a.png", "scans/b.png"]) == "scans"
+
+
+# ---- what is wrong is one line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "x.csv", "--sparsity", "1.2"], 2, "sparsity=1.2 is outside [0, 1]"),
+        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
+        (["fit", "x.csv", "--nonzeros", "3"], 2, "recipe_params has 'nonzeros'"),
+        (["fit", "x.csv", "--recipe", "l0"], 2, "l0 needs nonzeros"),
+        (["fit", "x.csv", "--components", "0"], 2, "n_components=0"),
+        (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
+        (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
+        (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
+        (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
+        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),
+        (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
+        (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
+        (["fit", "x.csv", "--parts-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),
+        (["fit", "x.csv", "--mask", "m.nii"], 1, "mask is for NIfTI"),
+        (["info", "text.npy"], 1, "text.npy is not a .npy file that can be read"),
+        (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
+        (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),
+        (["convert", "x.csv", "y.docx"], 1, "y.docx has an ending that cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
+    (here / "bad.txt").write_text("0.5\nmuch\n")
+    (here / "none.txt").write_text("# nothing\n")
+    (here / "minus.csv").write_text("a,b\n1,2\n3,-1\n")
+    (here / "words.csv").write_text("a,b\n1,two\n")
+    (here / "narrow.csv").write_text("f1,f0\n1,2\n")
+    (here / "text.npy").write_text("hello")
+    pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
+    if "x.pw" in arguments:
+        assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
+    before = sorted(path.name for path in here.iterdir())
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("partwise: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], "DATA"),
+        (["fit", "x.csv", "--sparsity", "much"], "invalid sparsity value: 'much'"),
+        (["fit", "x.csv", "--sparsity", "1:2:3"], "invalid sparsity value"),
+        (["fit", "x.csv", "--recipe", "magic"], "invalid choice: 'magic'"),
+        (["fit", "x.csv", "--sparsity", "0.3", "--per-part", "f"], "not allowed with"),
+        (["transform", "x.pw", "x.csv"], "--out"),
+    ],
+)
+def test_commands_that_cannot_be_meant(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_debug_shows_where(here):
+    (here / "minus.csv").write_text("a\n-1\n")
+    with pytest.raises(ValueError, match="-1"):
+        main(["--debug", "info", "minus.csv"])
+
+
+def test_warnings_are_lines(here, capsys):
+    assert main(["fit", "x.csv", "-r", "2", "--max-iter", "2", "--tol", "1e-9"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("partwise: the loss still falls")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["fit", "transform", "info", "convert"])
+def test_help_teaches(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    assert f"  partwise {command} " in said
+    assert "rows are samples" in said
+    assert "--json" in said
+
+
+def test_examples_in_the_help_can_be_parsed():
+    import shlex
+
+    from partwise.cli.main import COMMANDS, EPILOG
+
+    texts = [EPILOG, *(getattr(command, "EXAMPLES", "") for command in COMMANDS)]
+    lines = [line.split("   ")[0] for text in texts for line in text.replace("  partwise", "partwise").splitlines()]
+    examples = [line.split("|")[0] for line in lines if line.startswith("partwise ")]
+    assert len(examples) > 12
+    for example in examples:
+        assert parser().parse_args(shlex.split(example)[1:]).run
+
+
+def test_levels(tmp_path):
+    assert (level("0.7"), level("0.2:0.4"), level(":0.4"), level("0.2:")) == (0.7, (0.2, 0.4), (None, 0.4), (0.2, None))
+    (tmp_path / "levels").write_text("0.1\nany # free\n\n0.2:\n")
+    assert per_part(tmp_path / "levels") == [0.1, None, (0.2, None)]
+
+
+def test_json_knows_no_nan():
+    given = {"a": np.float64(np.nan), "b": (1, np.inf), 3: np.arange(2), "p": None}
+    assert plain(given) == {"a": None, "b": [1, None], "3": [0, 1], "p": None}
+
+
+# ---- real processes
+
+
+def started(here, *arguments, **more):
+    command = [sys.executable, "-m", "partwise", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **more)
+
+
+@pytest.mark.heavy
+def test_ctrl_c_writes_the_parts_so_far(here, rng):
+    np.save(here / "large.npy", rng.random((400, 300)))
+    fit = ["fit", "large.npy", "-r", "10", "-s", "0.5", "--tol", "0", "--max-iter", "100000000"]
+    process = started(here, *fit, "--loadings-out", "l.csv", "--checkpoint", "c.pw", "--checkpoint-every", "1")
+    end = time.monotonic() + 500
+    while not (here / "c.pw").exists():  # it runs: one iteration is done
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 130, err
+    assert "the parts so far are in large.pw" in err
+    assert "Traceback" not in err
+    assert "interrupted" in out
+    model = pw.load(here / "large.pw")
+    np.testing.assert_allclose(model.sparsity_, 0.5, atol=1e-10)
+    np.testing.assert_array_equal(read(here / "l.csv").X, model.activations_)
+
+
+def test_a_reader_that_has_seen_enough(here):
+    process = started(here, "convert", "x.csv", "y.npy")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=300) == 0
+    process.stderr.close()
+
+
+@pytest.mark.heavy
+def test_resuming_gives_the_same(here):
+    fit = ["fit", "x.npy", "-r", "3", "-s", "0.4", "--tol", "0", "--seed", "3", "-q"]
+    assert main([*fit, "--max-iter", "12", "--out", "whole.pw"]) == 0
+    assert main([*fit, "--max-iter", "5", "--out", "some.pw", "--checkpoint", "c.pw", "--checkpoint-every", "1"]) == 0
+    assert main([*fit, "--max-iter", "12", "--out", "rest.pw", "--resume", "c.pw"]) == 0
+    whole, rest = pw.load("whole.pw"), pw.load("rest.pw")
+    np.testing.assert_array_equal(rest.components_, whole.components_)
+    np.testing.assert_array_equal(rest.loss_curve_, whole.loss_curve_)
+    assert os.path.exists("c.pw")

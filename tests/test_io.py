@@ -1,0 +1,251 @@
+"""Every format comes back as it went."""
+
+import gzip
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from filemakers import AFFINE, dense, save_images, save_nifti
+
+from partwise.data import as_data
+from partwise.io import Table, check_target, convert, read, write_loadings, write_parts
+from partwise.io.table import Rows
+from partwise.io.write import DATA
+
+N, M = 7, 5
+SAMPLES, FEATURES = tuple(f"s{i}" for i in range(N)), tuple(f"f,{j}" for j in range(M))  # a comma needs quoting
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((N, M)) * (rng.random((N, M)) < 0.6)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "on disk"])
+@pytest.mark.parametrize("ending", DATA)
+def test_what_is_written_is_read(X, tmp_path, ending, kind):
+    there = {"dense": X, "sparse": sp.csr_array(X), "on disk": Rows(X.shape, X.dtype, lambda rows: X[rows])}[kind]
+    convert(Table(there, "made up", "nowhere", SAMPLES, FEATURES), tmp_path / f"x{ending}")
+    table = read(tmp_path / f"x{ending}")
+    np.testing.assert_array_equal(dense(table.X), X)
+    if ending in (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npz", ".h5ad"):
+        assert (table.sample_names, table.feature_names) == (SAMPLES, FEATURES)
+    np.testing.assert_array_equal(as_data(table.X).vectors(0, np.arange(N)).T, X)
+    turned = read(tmp_path / f"x{ending}", transpose=True)
+    np.testing.assert_array_equal(dense(turned.X), X.T)
+    assert (turned.sample_names, turned.feature_names) == (table.feature_names, table.sample_names)
+    assert [path.name for path in tmp_path.iterdir()] == [f"x{ending}"]  # nothing else is left behind
+
+
+@pytest.mark.parametrize("ending", [".npy", ".zarr", ".h5"])
+def test_what_can_stay_on_disk_does(X, tmp_path, ending):
+    convert(Table(X, "made up", "nowhere"), tmp_path / f"x{ending}")
+    for transpose in (False, True):
+        assert read(tmp_path / f"x{ending}", transpose=transpose).lazy
+
+
+def test_images_in_an_array(tmp_path, rng):
+    images = rng.random((4, 3, 2))
+    np.save(tmp_path / "x.npy", images)
+    np.savez(tmp_path / "x.npz", images=images)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["deep/images"] = images
+    for name in ("x.npy", "x.npz", "x.h5:/deep/images"):
+        table = read(str(tmp_path / name))
+        assert table.part_shape == (3, 2)
+        np.testing.assert_array_equal(dense(table.X), images.reshape(4, 6))
+
+
+@pytest.mark.parametrize(
+    ("text", "samples", "features", "first"),
+    [
+        ("id,a,b\nx,1,2\ny,3,4\n", ("x", "y"), ("a", "b"), 1),
+        ("id,a,b\n1,1,2\n2,3,4\n", ("1", "2"), ("a", "b"), 1),
+        (",a,b\n1,1,2\n2,3,4\n", ("1", "2"), ("a", "b"), 1),
+        ("a,b\nx,1,2\ny,3,4\n", ("x", "y"), ("a", "b"), 1),  # as R writes it
+        ("a,b\n1,2\n3,4\n", None, ("a", "b"), 1),
+        ("1,2\n3,4\n", None, None, 1),
+        ("x,1,2\ny,3,4\n", None, ("x", "1", "2"), None),  # a header, by the rule; and then y is no number
+        ("a;b\n1;2\n3;4\n", None, ("a", "b"), 1),
+        ("\ufeffa\tb\r\n1\t2\r\n3\t4\r\n", None, ("a", "b"), 1),
+        ('"a ""x""","b\n"\n1,2\n', None, ('a "x"', "b\n"), 1),
+    ],
+)
+def test_tables_of_all_sorts(tmp_path, text, samples, features, first):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8", newline="")
+    if first is None:
+        with pytest.raises(ValueError, match=r"x\.csv"):
+            read(tmp_path / "x.csv", row_names=False)
+        return
+    table = read(tmp_path / "x.csv")
+    assert (table.sample_names, table.feature_names) == (samples, features)
+    assert table.X[0, 0] == first
+
+
+def test_row_names_that_are_numbers(tmp_path):
+    (tmp_path / "x.csv").write_text("nr,a,b\n1,2,3\n4,5,6\n")
+    assert read(tmp_path / "x.csv").shape == (2, 3)
+    table = read(tmp_path / "x.csv", row_names=True)
+    assert (table.sample_names, table.feature_names) == (("1", "4"), ("a", "b"))
+
+
+@pytest.mark.parametrize("gz", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("genes", "names"), [("id0\tA\nid1\tB\n", ("A", "B")), ("id0\tA\nid1\tA\n", ("id0", "id1")), ("A\nB\n", ("A", "B"))]
+)
+def test_10x(tmp_path, gz, genes, names):
+    counts = np.array([[1, 0, 2], [0, 3, 0]])  # genes × cells
+    write = (lambda path, data: path.write_bytes(gzip.compress(data))) if gz else type(tmp_path).write_bytes
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", sp.coo_array(counts))
+    write(tmp_path / f"matrix.mtx{gz}", (tmp_path / "matrix.mtx").read_bytes())
+    write(tmp_path / f"barcodes.tsv{gz}", b"c0\nc1\nc2\n")
+    write(tmp_path / f"features.tsv{gz}", genes.encode())
+    if gz:
+        (tmp_path / "matrix.mtx").unlink()
+    table = read(tmp_path)
+    np.testing.assert_array_equal(dense(table.X), counts.T)
+    assert (table.sample_names, table.feature_names) == (("c0", "c1", "c2"), names)
+
+
+def test_10x_in_hdf5(tmp_path, X):
+    genes = sp.csc_array(X.T)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        group = file.create_group("matrix")
+        for name in ("data", "indices", "indptr", "shape"):
+            group[name] = getattr(genes, name)
+        group["barcodes"] = [name.encode() for name in SAMPLES]
+        group["features/name"], group["features/id"] = (list(map(str.encode, FEATURES)) for _ in range(2))
+    table = read(tmp_path / "x.h5")
+    np.testing.assert_array_equal(dense(table.X), X)
+    assert (table.sample_names, table.feature_names) == (SAMPLES, FEATURES)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_matlab_73(tmp_path, X, sparse):
+    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
+        if sparse:
+            csc, group = sp.csc_array(X), file.create_group("X")
+            group.attrs["MATLAB_sparse"] = N
+            group["data"], group["ir"], group["jc"] = csc.data, csc.indices, csc.indptr
+        else:
+            file["X"] = X.T  # columns one after the other
+    with (tmp_path / "x.mat").open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
+    np.testing.assert_array_equal(dense(read(tmp_path / "x.mat").X), X)
+
+
+@pytest.mark.parametrize("ending", [".png", ".pgm", ".jpg"])
+def test_images(tmp_path, rng, ending):
+    pixels = rng.integers(0, 256, (12, 4, 3), dtype=np.uint8)
+    save_images(tmp_path, pixels, ending)
+    for source in (tmp_path, str(tmp_path / f"*{ending}"), [tmp_path / f"i{i}{ending}" for i in range(12)]):
+        table = read(source)
+        assert (table.shape, table.part_shape) == ((12, 12), (4, 3))
+        assert table.sample_names == tuple(f"i{i}{ending}" for i in range(12))  # i2 before i10
+        if ending != ".jpg":
+            np.testing.assert_array_equal(table.X, pixels.reshape(12, 12) / 255)
+
+
+def test_images_of_16_bits_and_of_colours(tmp_path):
+    save_images(tmp_path, [np.full((2, 2), 65535, dtype=np.uint16), np.full((2, 2, 3), 255, dtype=np.uint8)])
+    np.testing.assert_allclose(read(tmp_path).X, 1)
+
+
+@pytest.fixture(name="brains")
+def some_brains(tmp_path, rng):
+    volumes = rng.random((3, 4, 5, 2)).astype(np.float32)
+    inside = rng.random((4, 5, 2)) < 0.5
+    paths = [save_nifti(tmp_path / f"b{i}.nii.gz", volume) for i, volume in enumerate(volumes)]
+    return paths, save_nifti(tmp_path / "mask.nii", inside.astype(np.uint8)), volumes, inside
+
+
+def test_nifti_there_and_back(brains, tmp_path):
+    import nibabel
+
+    paths, mask, volumes, inside = brains
+    table = read(paths, mask=mask)
+    np.testing.assert_array_equal(table.X, volumes[:, inside])
+    assert (table.X.dtype, table.sample_names) == (np.float32, ("b0", "b1", "b2"))
+    write_parts(tmp_path / "parts.nii.gz", table.X[:2], table)
+    image = nibabel.load(tmp_path / "parts.nii.gz")
+    np.testing.assert_array_equal(image.affine, AFFINE)
+    np.testing.assert_array_equal(np.moveaxis(image.get_fdata(), -1, 0), np.where(inside, volumes[:2], 0))
+    whole = read(str(tmp_path / "b*.nii.gz"))
+    assert (whole.shape, whole.part_shape) == ((3, 40), (4, 5, 2))
+    np.testing.assert_array_equal(whole.home.volumes(whole.X), volumes)
+    four = save_nifti(tmp_path / "four.nii", np.moveaxis(volumes, 0, -1))
+    np.testing.assert_array_equal(read(four, mask=mask).X, table.X)
+    assert read(four).sample_names == ("four[0]", "four[1]", "four[2]")
+
+
+def test_sound(tmp_path):
+    import soundfile
+
+    rate = 8000
+    soundfile.write(tmp_path / "x.wav", np.sin(2 * np.pi * 1000 * np.arange(rate) / rate) / 2, rate)
+    table = read(tmp_path / "x.wav", window=256, hop=64)
+    assert table.shape[1] == len(table.feature_names) == 129
+    assert table.feature_names[table.X[20:-20].mean(axis=0).argmax()] == "1000.0 Hz"
+    assert table.sample_names[1].endswith(" s")
+    assert read(tmp_path / "x.wav").shape[1] == 513
+
+
+@pytest.mark.parametrize("layer", ["X", "layers/counts"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_h5ad_there_and_back(tmp_path, X, sparse, layer):
+    import anndata
+
+    adata = anndata.AnnData(sp.csr_matrix(X) if sparse else X, uns={"kept": 1}, layers={"counts": X + 1})
+    adata.obs_names, adata.var_names = list(SAMPLES), list(FEATURES)
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    table = read(f"{tmp_path / 'x.h5ad'}:{layer}")
+    np.testing.assert_array_equal(dense(table.X), X + (layer != "X"))
+    for name in ("x.h5ad", "y.h5ad"):  # beside what was there, and in another file
+        write_parts(tmp_path / name, X[:2], table, activations=X[:, :2], about={"n_iter": 3})
+        back = anndata.read_h5ad(tmp_path / name)
+        np.testing.assert_array_equal(back.varm["NMFs"], X[:2].T)
+        np.testing.assert_array_equal(back.obsm["X_nmf"], X[:, :2])
+        assert (back.uns["nmf"]["n_iter"], back.uns["kept"]) == (3, 1)
+        np.testing.assert_array_equal(dense(back.X), X)
+
+
+def test_a_large_h5ad_stays_on_disk(tmp_path, X, monkeypatch):
+    import anndata
+
+    monkeypatch.setattr("partwise.io.cells.LIMIT", 1)
+    monkeypatch.setattr("partwise.io.cells.as_rows.__defaults__", (None, 1))
+    for name, matrix in (("x.h5ad", X), ("y.h5ad", sp.csr_matrix(X))):
+        anndata.AnnData(matrix).write_h5ad(tmp_path / name)
+        table = read(tmp_path / name)
+        assert table.lazy
+        np.testing.assert_array_equal(as_data(table.X).vectors(0, np.arange(N)).T, X)
+
+
+def test_parts_and_loadings_as_tables(tmp_path, X):
+    table = Table(X, "made up", "nowhere", SAMPLES, FEATURES)
+    write_parts(tmp_path / "parts.csv", X[:3], table)
+    back = read(tmp_path / "parts.csv")
+    np.testing.assert_array_equal(back.X, X[:3].T)
+    assert (back.sample_names, back.feature_names) == (FEATURES, ("part_1", "part_2", "part_3"))
+    write_loadings(tmp_path / "loadings.tsv.gz", X[:, :2], SAMPLES)
+    back = read(tmp_path / "loadings.tsv.gz")
+    np.testing.assert_array_equal(back.X, X[:, :2])
+    assert back.sample_names == SAMPLES
+    write_parts(tmp_path / "parts.npy", X[:3], table)
+    write_parts(tmp_path / "parts.h5ad", X[:3], table, activations=X[:, :3])
+    np.testing.assert_array_equal(np.load(tmp_path / "parts.npy"), X[:3])
+
+
+def test_targets_that_cannot_be(tmp_path, X):
+    table = Table(X, "made up", "nowhere")
+    with pytest.raises(ValueError, match=r"parts.docx has an ending that cannot be written; known here are .csv"):
+        write_parts(tmp_path / "parts.docx", X, table)
+    with pytest.raises(ValueError, match="only where the data was NIfTI"):
+        write_parts(tmp_path / "parts.nii", X, table)
+    (tmp_path / "folder.csv").mkdir()
+    for name in ("folder.csv", "nowhere/x.csv"):
+        with pytest.raises(OSError, match="cannot be written"):
+            check_target(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]

@@ -1,0 +1,234 @@
+"""What is not what its name says is refused in one sentence, with its name and, where it helps, the place."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from filemakers import AFFINE, dense, save_images, save_nifti
+
+from partwise.io import FORMATS, Table, convert, read
+from partwise.io.table import Brain
+
+N, M = 7, 5
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((N, M)) * (rng.random((N, M)) < 0.6)
+
+
+@pytest.fixture(name="brains")
+def some_brains(tmp_path, rng):
+    volumes = rng.random((3, 4, 5, 2)).astype(np.float32)
+    inside = rng.random((4, 5, 2)) < 0.5
+    paths = [save_nifti(tmp_path / f"b{i}.nii.gz", volume) for i, volume in enumerate(volumes)]
+    return paths, save_nifti(tmp_path / "mask.nii", inside.astype(np.uint8)), volumes, inside
+
+
+ENDINGS = [ending for form in FORMATS for ending in form.endings if ending != ".zarr"]
+
+
+@pytest.mark.parametrize("ending", [e for e in ENDINGS if not e.startswith((".csv", ".tsv", ".txt"))])
+def test_a_text_by_another_name(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    path.write_text("these are not the numbers you are looking for\n" * 9)
+    with pytest.raises(ValueError, match=rf"x\{ending}.* (can be read|unpacked|choose from)") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_by_each_others_names(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    np.savez(tmp_path / "y.npz", X=np.ones((2, 2)))
+    for name, other in (("x.npy", "x.npz"), ("y.npz", "y.npy")):
+        (tmp_path / name).rename(tmp_path / other)
+        with pytest.raises(ValueError, match=rf"{other} is not a .* give it the ending .{name[-3:]}"):
+            read(tmp_path / other)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_empty_file(tmp_path, ending):
+    (tmp_path / f"x{ending}").touch()
+    with pytest.raises(ValueError, match=rf"x\{ending} is empty"):
+        read(tmp_path / f"x{ending}")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv.gz", ".mtx", ".mat", ".h5ad", ".h5"])
+def test_a_file_that_is_cut_off(tmp_path, X, ending, share):
+    path = tmp_path / f"x{ending}"
+    convert(Table(X, "made up", "nowhere"), path)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(ValueError, match=rf"x\{ending}"):
+        dense(read(path).X)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.98])
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz", ".png", ".wav"])
+def test_a_recording_that_is_cut_off(tmp_path, rng, ending, share):
+    path = tmp_path / f"i0{ending}"
+    if ending == ".png":
+        save_images(tmp_path, rng.integers(0, 256, (1, 40, 40), dtype=np.uint8))
+    elif ending == ".wav":
+        pytest.importorskip("soundfile").write(path, rng.random(1500), 8000)
+    else:
+        save_nifti(path, rng.random((8, 8, 8)))
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    if ending == ".wav" and share > 0.6:  # as much sound as there is
+        assert read(path).shape[1] == 513
+        return
+    with pytest.raises(ValueError, match=rf"i0\{ending}"):
+        read(path)
+
+
+def test_random_bytes(tmp_path, rng):
+    for ending in ENDINGS:
+        path = tmp_path / f"x{ending}"
+        for _ in range(3):
+            path.write_bytes(rng.bytes(300))
+            with pytest.raises(ValueError, match=rf"x\{ending}"):
+                read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3,four\n", "line 3, column 'b' is 'four', not a number"),
+        ("id,a,b\nx,1,2\ny,3,-4\n", "feature b of sample y is -4"),
+        ("a,b\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3"),
+        ("a,b,c\n1,2,3\n4,5\n", "line 3 has 2 cells, and line 2 has 3"),
+        ("a,b\n", "a header, and nothing below it"),
+        ("a,b,c\n1,2\n", "the header has 3 cells, and line 2 has 2"),
+        ("\n\n", "is empty"),
+        ("hello\nworld\n", "has no column of numbers"),
+        ("a,b\n0,5;1\n", "'5;1', not a number"),
+    ],
+)
+def test_tables_that_are_none(tmp_path, text, message):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / "x.csv")
+
+
+def test_images_of_two_sizes(tmp_path):
+    save_images(tmp_path, [np.ones((2, 3), dtype=np.uint8), np.ones((3, 2), dtype=np.uint8)])
+    with pytest.raises(ValueError, match=r"i1.png is 2 × 3 pixels, and i0.png is 3 × 2: all images must have one size"):
+        read(tmp_path)
+
+
+def test_brains_that_do_not_fit(brains, tmp_path):
+    paths, mask, volumes, _ = brains
+    other = save_nifti(tmp_path / "other.nii", np.ones((4, 5, 3)))
+    moved = save_nifti(tmp_path / "moved.nii", volumes[0], AFFINE + np.eye(4)[0])
+    empty = save_nifti(tmp_path / "empty.nii", np.zeros((4, 5, 2), dtype=np.uint8))
+    five = save_nifti(tmp_path / "five.nii", np.ones((2, 2, 2, 2, 2)))
+    for source, given, message in (
+        ([*paths, other], mask, r"other.nii has 4 × 5 × 3 voxels, and .*b0.nii.gz has 4 × 5 × 2: resample"),
+        (paths, other, r"other.nii has 4 × 5 × 3 voxels"),
+        ([*paths, moved], mask, r"moved.nii lies elsewhere than .*b0.nii.gz"),
+        (paths, empty, "empty.nii has no voxel inside"),
+        (five, None, "give 3-D images"),
+        (paths, tmp_path / "nowhere.nii", "nowhere.nii is not a NIfTI image that can be read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(source, mask=given)
+
+
+def test_several_things_in_one_file(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.ones((2, 2)), b=np.ones((3, 3)))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"], file["g/b"], file["text"] = np.ones((2, 2)), np.ones((3, 3)), "hello"
+    scipy.io.savemat(tmp_path / "x.mat", {"a": np.ones((2, 2)), "b": np.ones((3, 3)), "t": "text"})
+    for name, inner in (("x.npz", "b"), ("x.h5", "/g/b"), ("x.mat", "b")):
+        with pytest.raises(ValueError, match=rf"has 2 \w+s to choose from \(/?a, {inner}\): name one, as in .*{name}:"):
+            read(tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name} has no \w+ 'c'; it has /?a, {inner}"):
+            read(f"{tmp_path / name}:c")
+        assert read(f"{tmp_path / name}:{inner}").shape == (3, 3)
+
+
+def test_what_is_not_there(tmp_path):
+    for source, kind, message in (
+        (tmp_path / "x.csv", FileNotFoundError, "there is no file .*x.csv"),
+        (str(tmp_path / "*.png"), FileNotFoundError, "no file matches"),
+        (tmp_path, ValueError, "is a folder without images"),
+        ([], ValueError, "there is no file to read"),
+    ):
+        with pytest.raises(kind, match=message):
+            read(source)
+
+
+def test_what_does_not_go_together(tmp_path, X):
+    for name in ("x.csv", "y.csv", "x.npy"):
+        convert(Table(X, "made up", "nowhere"), tmp_path / name)
+    (tmp_path / "x.xyz").write_text("1")
+    for source, given, message in (
+        ([tmp_path / "x.csv", tmp_path / "y.csv"], {}, "only images and NIfTI are read from several files"),
+        ([tmp_path / "x.csv", tmp_path / "x.npy"], {}, "give files of one kind"),
+        (tmp_path / "x.csv", {"mask": "m.nii"}, "mask is for NIfTI, and .*x.csv is table"),
+        (tmp_path / "x.xyz", {}, "an ending that is not known; known are .npy"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(source, **given)
+    with pytest.raises(TypeError, match="read does not take colour"):
+        read(tmp_path / "x.csv", colour=1)
+
+
+def test_sparse_matrices_of_all_formats(tmp_path, X):
+    for form in ("csr", "csc", "coo", "dia", "bsr"):
+        sp.save_npz(tmp_path / "x.npz", sp.coo_array(X).asformat(form))
+        np.testing.assert_array_equal(dense(read(tmp_path / "x.npz").X), X)
+
+
+def test_a_sparse_matrix_that_leads_out_of_memory(tmp_path, X):
+    bad = sp.csr_array(X)
+    bad.indices[3] = 10**8
+    sp.save_npz(tmp_path / "x.npz", bad)
+    with pytest.raises(ValueError, match=r"x.npz holds a damaged sparse matrix"):
+        read(tmp_path / "x.npz")
+
+
+def test_values_that_are_no_data(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 2), dtype=complex))
+    np.savez(tmp_path / "x.npz", x=np.array([["a", "b"]]))
+    np.savez(tmp_path / "y.npz", x=np.ones((0, 3)))
+    sp.save_npz(tmp_path / "z.npz", sp.csr_array([[0.0, 1.0], [0.0, -2.0]]))
+    for name, message in (
+        ("x.npy", "holds complex128, not real numbers"),
+        ("x.npz", "not real numbers"),
+        ("y.npz", r"shape \(0, 3\): nothing to find parts in"),
+        ("z.npz", "feature 2 of sample 2 is -2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("module", "ending", "extra"),
+    [
+        ("pandas", ".csv", "tables"),
+        ("PIL.Image", ".png", "images"),
+        ("nibabel", ".nii", "brain"),
+        ("anndata", ".h5ad", "cells"),
+        ("h5py", ".h5", "stored"),
+        ("soundfile", ".wav", "sound"),
+    ],
+)
+def test_an_extra_that_is_missing(tmp_path, monkeypatch, module, ending, extra):
+    (tmp_path / f"x{ending}").write_text("something")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"needs \w+: pip install 'partwise\[{extra}\]'"):
+        read(tmp_path / f"x{ending}")
+
+
+def test_reading_imports_what_it_needs_only():
+    code = "import sys, partwise.io; assert not {'pandas', 'h5py', 'anndata', 'nibabel', 'PIL'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_a_brain_without_a_mask():
+    assert Brain(AFFINE, (2, 3, 4)).volumes(np.ones((5, 24))).shape == (5, 2, 3, 4)

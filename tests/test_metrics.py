@@ -1,0 +1,52 @@
+"""Parts of two models, paired."""
+
+import re
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from partwise.metrics import match_parts
+
+
+def cosine(a, b):
+    return a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
+
+
+@pytest.mark.parametrize(("r", "s"), [(1, 1), (3, 3), (2, 4), (4, 2)])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_pairing_is_better(r, s, seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.random((r, 6)) ** 3, rng.random((s, 6)) ** 3
+    first, second, cosines = match_parts(a, b)
+    assert len(set(first)) == len(set(second)) == len(first) == min(r, s)
+    np.testing.assert_allclose(cosines, [cosine(a[i], b[j]) for i, j in zip(first, second, strict=True)])
+    few, many = (a, b) if r <= s else (b, a)
+    best = max(sum(map(cosine, few, many[list(chosen)])) for chosen in permutations(range(max(r, s)), min(r, s)))
+    assert cosines.sum() == pytest.approx(best)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_order_and_scale_do_not_matter(rng, scale):
+    parts, order = rng.random((7, 20)), rng.permutation(7)
+    first, second, cosines = match_parts(parts, scale * parts[order])
+    np.testing.assert_array_equal(order[second], first)
+    np.testing.assert_allclose(cosines, 1)
+
+
+def test_a_zero_part_fits_nothing():
+    assert match_parts([[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 1.0]]).cosines.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.eye(2), np.eye(3), "parts of shapes (2, 2) and (3, 3)"),
+        (np.ones(2), np.ones(2), "parts of shapes (2,) and (2,)"),
+        (np.ones((0, 2)), np.ones((1, 2)), "parts of shapes (0, 2) and (1, 2)"),
+        ([[np.nan, 1.0]], [[1.0, 1.0]], "parts contain nan or infinity"),
+    ],
+)
+def test_what_cannot_be_paired(a, b, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        match_parts(a, b)

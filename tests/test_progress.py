@@ -1,0 +1,55 @@
+"""The progress line: what it says, in the room that it has."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from partwise.factorize import Iteration
+from partwise.progress import progress_line, sparsity_range
+
+PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+
+
+def drawn(width, first=1, label="SparseNMF"):
+    """The last state of a line, as a terminal of that width shows it."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None, legacy_windows=False)
+    with progress_line(label, console) as tell:
+        for n in range(first, 9):
+            tell(Iteration(n, 200, 1234.5 / n, 0.125, 0.1, [None, PARTS]))
+    text = re.sub(r"\x1b\[[\d;?]*\w", "", console.file.getvalue())
+    return [line for line in re.split(r"[\r\n]+", text) if line.strip()][-1]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_all_of_it_fits_into_a_terminal(width):
+    line = drawn(width)
+    for text in ("SparseNMF", "8/8", "relative error 0.1250", "sparsity 0.00–1.00", "loss 154", "0:00:00"):
+        assert text in line
+    assert "…" not in line
+    assert ("━" in line) == (width > 80)
+
+
+def test_less_in_a_narrow_one():
+    line = drawn(60)
+    assert "relative error 0.1250" in line
+    assert "loss" not in line
+    assert "…" not in line
+
+
+def test_a_resumed_fit_begins_where_it_was():
+    assert "8/8" in drawn(100, first=8)
+
+
+def test_the_range_leaves_out_what_is_zero():
+    assert sparsity_range(np.hstack([PARTS, np.zeros((4, 1))])) == "0.00–1.00"
+    assert sparsity_range(np.zeros((4, 2))) == "none"
+
+
+def test_a_file_gets_nothing():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with progress_line("SparseNMF", console) as tell:
+        tell(Iteration(1, 200, 1.0, 0.1, 0.1, [None, PARTS]))
+    assert not console.file.getvalue().strip()

@@ -1,0 +1,314 @@
+"""The report, notebooks and ``partwise show``: what they say is what the model knows, and nothing in it can run."""
+
+import base64
+import copy
+import functools
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+import partwise as pw
+from partwise.cli import main
+from partwise.summary import asked_intervals, in_words, percent, summary
+
+EVIL = "<script>alert('x')</script>\"&"
+SAMPLES, FEATURES, R = 15, 12, 4
+
+
+@functools.cache
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.random((SAMPLES, 3)) @ rng.random((3, FEATURES))
+    model = pw.SparseNMF(R, sparsity=[0.2, 0.3, 0.3, (0.1, 0.4)], max_iter=4, tol=0, random_state=0)
+    activations = model.fit_transform(X)
+    return model.keep(activations, [f"s{i}" for i in range(SAMPLES)], (3, 4))
+
+
+@functools.cache
+def result():
+    rng = np.random.default_rng(0)
+    return pw.ssnmf(rng.random((SAMPLES, FEATURES)), R, sparsity=0.3, max_iter=4, tol=0, random_state=0)
+
+
+@pytest.fixture
+def model():
+    return copy.deepcopy(fitted())
+
+
+class Page(HTMLParser):
+    """Elements of a page, and what is written in it; refuses tags that do not close."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "input"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text += data
+
+    def all(self, tag, **wanted):
+        wanted = {name.rstrip("_"): value for name, value in wanted.items()}
+        return [a for t, a in self.elements if t == tag and wanted.items() <= a.items()]
+
+
+def report(*arguments, **options):
+    pytest.importorskip("matplotlib")
+    from partwise.report import report
+
+    return report(*arguments, **options)
+
+
+KINDS = {
+    "images": {},
+    "volumes": {"shape": (2, 3, 2)},
+    "lines": {"shape": (FEATURES,)},
+    "bars": {"shape": None, "kind": "bars"},
+    "masked": {"mask": np.ones((4, 3))},
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"), [("model", "images"), ("result", "lines"), *(("array", kind) for kind in KINDS)]
+)
+def test_every_part_has_a_card_and_a_row(kind, source, model):
+    held = {"model": model, "result": result(), "array": result().components}[source]
+    options = KINDS[kind] if kind != "images" else {"shape": (3, 4)}
+    page = Page(report(held, **options))
+    assert len(page.all("figure", class_="card")) == R
+    assert [a["id"] for a in page.all("tr") if "id" in a] == [f"part-{j + 1}" for j in range(R)]
+    assert [a["href"] for a in page.all("a")] == [f"#part-{j + 1}" for j in range(R)]
+    assert len(page.all("figure", class_="chart")) == {"array": 1}.get(source, 3)
+    assert "NaN" not in page.text
+
+
+def test_the_page_says_what_the_model_knows(model):
+    page = Page(report(model, title="Mine"))
+    assert page.all("title") is not None
+    for fact in summary(model).facts().values():
+        assert fact in page.text
+    assert "15 samples × 12 features" in page.text
+    assert model.stop_reason_ in page.text
+    for j in range(R):
+        strongest = int(model.activations_[:, j].argmax())
+        assert f"s{strongest}" in page.text
+        row, column = np.unravel_index(model.components_[j].argmax(), (3, 4))
+        assert f"row {row + 1}, column {column + 1}" in page.text
+        assert percent(float(model.explained_[j])) in page.text
+    labels = [a["aria-label"] for a in page.all("svg") if "aria-label" in a]
+    assert "Sparsity: as asked, to rounding" in labels
+
+
+def test_pictures_are_the_parts(model):
+    image = pytest.importorskip("PIL.Image")
+    page = Page(report(model))
+    drawn = [a["src"] for a in page.all("img", class_="pixels")]
+    assert len(drawn) == 2 * R  # in the gallery and in the table
+    for uri, part in zip(drawn, model.components_, strict=False):
+        pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))).convert("L"), dtype=float)
+        np.testing.assert_allclose(1 - pixels / 255, part.reshape(3, 4) / part.max(), atol=0.01)
+
+
+def test_nothing_is_loaded_and_nothing_foreign_runs(model):
+    text = report(model)
+    page = Page(text)
+    policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    assert "default-src 'none'" in policy
+    assert all(a.get("src", "data:").startswith("data:") for _, a in page.elements)
+    assert not page.all("link")
+    addresses = set(re.findall(r"""(?:https?:)?//[\w.]+[^"'\s>]*""", text.partition("<script>")[0]))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
+
+
+@pytest.mark.parametrize("kind", ["images", "bars"])
+def test_names_cannot_run(kind, model):
+    model.feature_names_in_ = np.array([f"{EVIL}{i}" for i in range(FEATURES)], dtype=object)
+    model.sample_names_ = np.array([f"{EVIL}{i}" for i in range(SAMPLES)], dtype=object)
+    model.stop_reason_ = EVIL
+    text = report(model, title=EVIL, **KINDS[kind])
+    assert "<script>alert" not in text
+    page = Page(text)
+    assert len(page.all("script")) == 1
+    assert page.text.count(EVIL) > R
+
+
+def test_the_same_model_gives_the_same_page(model, tmp_path):
+    text = report(model, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == text == report(copy.deepcopy(model))
+    with pytest.raises(OSError, match="nowhere"):
+        report(model, tmp_path / "nowhere" / "report.html")
+
+
+def test_parts_and_samples_that_are_nothing():
+    page = Page(report(np.zeros((2, 4)), activations=np.zeros((3, 2)), shape=(2, 2)))
+    assert "none: all parts are zero" in page.text
+    assert len(page.all("figure", class_="card")) == 2
+
+
+def test_large_parts_make_small_pages(rng):
+    assert len(report(rng.random((3, 50_000)))) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": (5, 5)}, "components of shape (4, 12) do not fit images of 5 × 5 pixels"),
+        ({"top": 0}, "top=0: give a whole number of at least 1"),
+        ({"sample_names": ["a"]}, "1 sample names for 15 samples: give one for each"),
+        ({"activations": [[1, 2, 3]]}, "activations have shape (1, 3): give samples × 4 parts"),
+    ],
+)
+def test_what_does_not_fit(model, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        report(model, **options)
+
+
+# what is known
+
+
+@pytest.mark.parametrize(
+    ("sparsity", "words"),
+    [
+        (None, "no constraint"),
+        (0.7, "0.7"),
+        ((0.2, 0.4), "between 0.2 and 0.4"),
+        ((None, 0.4), "between 0 and 0.4"),
+        ([0.5, 0.5, 0.5], "0.5"),
+        ([0.5, None, 0.6], "between 0.5 and 0.6, one for each part"),
+    ],
+)
+def test_what_is_asked_in_words(sparsity, words):
+    assert in_words(asked_intervals(sparsity, 3)) == words
+
+
+def test_a_mean_is_no_demand_on_each(rng):
+    model = pw.SparseNMF(3, sparsity=0.4, recipe="grouped", max_iter=2, tol=0, random_state=0).fit(rng.random((9, 8)))
+    known = summary(model)
+    assert (known.asked, known.asked_in_words) == (None, "0.4 in the mean")
+
+
+def test_the_summary_is_the_models(model):
+    known = summary(model)
+    assert summary(known) is known
+    X = model.activations_ @ model.components_  # not the data, whose norm the relative error is about
+    assert known.relative_error == pytest.approx(np.sqrt(1 - model.explained_.sum()))
+    assert known.explained_in_all == pytest.approx(model.explained_.sum())
+    assert known.n_samples == len(X)
+    weights = [value for _, value in known.strongest_features(1, FEATURES)]
+    assert weights == sorted(model.components_[1][model.components_[1] > 0], reverse=True)
+
+
+# notebooks
+
+
+def test_notebooks_show_results():
+    page = Page(result()._repr_html_())
+    assert "relative error" in page.text
+    assert result().stop_reason in page.text
+
+
+def test_notebooks_show_models_under_scikit_learns_diagram(model):
+    plain = pw.SparseNMF(3)
+    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert "sk-top-container" in shown
+        assert model.stop_reason_ in shown
+        assert shown.count("<img src=") == R
+    assert "sk-top-container" in plain._repr_html_()
+    assert 'class="partwise"' not in plain._repr_html_()
+    with config_context(display="text"):
+        assert set(model._repr_mimebundle_()) == {"text/plain"}
+        assert not hasattr(model, "_repr_html_")
+    assert "SparseNMF" in make_pipeline(MinMaxScaler(), model)._repr_html_()
+
+
+def test_notebooks_need_no_matplotlib(model, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    assert "<img" not in model._repr_html_().partition('class="partwise"')[2]
+    model.keep(part_shape=(1, 2, 2, 3))
+    assert 'class="partwise"' in model._repr_html_()
+
+
+def test_notebooks_escape(model):
+    model.stop_reason_ = EVIL
+    assert "<script>alert" not in model._repr_html_()
+
+
+# partwise show
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    model.save(tmp_path / "parts.pw")
+    return tmp_path / "parts.pw"
+
+
+def test_show_prints_every_part(saved, model, capsys):
+    assert main(["show", str(saved)]) == 0
+    printed = capsys.readouterr().out
+    for fact in ("15 samples × 12 features", f"{summary(model).relative_error:.4g}"):
+        assert fact in printed
+    rows = re.findall(r"│ +(\d+) │ +(\S+) │ +(\S+) % │ +(\d+) │", printed)
+    assert [int(row[0]) for row in rows] == [1, 2, 3, 4]
+    for (_, sparsity, share, count), part, explained in zip(rows, model.components_, model.explained_, strict=True):
+        assert float(sparsity) == pytest.approx(float(pw.hoyer_sparsity(part)), abs=1e-4)
+        assert float(share) == pytest.approx(100 * explained, abs=0.06)
+        assert int(count) == np.count_nonzero(part)
+
+
+def test_show_draws_and_writes(saved, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture, page = tmp_path / "parts.png", tmp_path / "report.html"
+    assert main(["show", str(saved), "--png", str(picture), "--html", str(page), "--title", EVIL]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(Page(page.read_text(encoding="utf-8")).all("figure", class_="card")) == R
+    assert str(page) in capsys.readouterr().out.replace("\n", "")
+
+
+def test_show_as_json(saved, model, capsys):
+    assert main(["show", str(saved), "--json", "--top", "2"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [part["sparsity"] for part in record["parts"]] == pytest.approx(model.sparsity_.tolist())
+    assert (record["samples"], record["features"], record["iterations"]) == (SAMPLES, FEATURES, 4)
+    assert all(len(part["features"]) == 2 for part in record["parts"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.pw"], "nowhere.pw"),
+        (["{}", "--shape", "3by4"], "--shape 3by4: give whole numbers with an x between them"),
+        (["{}", "--shape", "5x5", "--png", "x.png"], "do not fit images of 5 × 5 pixels"),
+        (["{}", "--html", "nowhere/x.html"], "nowhere"),
+        (["{}", "--top", "0"], "--top=0: give a whole number of at least 1"),
+    ],
+)
+def test_show_says_what_is_wrong_in_one_line(saved, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(saved.parent)
+    assert main(["show", *(argument.format(saved) for argument in arguments)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("partwise: ")
+    assert message in error
+    assert error.count("\n") == 1

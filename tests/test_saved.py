@@ -1,0 +1,298 @@
+"""Models in files: what comes back is the model, bit for bit; nothing else comes back at all."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from test_archive import mutations
+
+import partwise as pw
+from partwise.archive import UnreadableError, read, write
+
+X = np.random.default_rng(0).random((20, 12))
+
+
+def fitted(**params):
+    kind = params.pop("kind", pw.SparseNMF)
+    return kind(3, **{"max_iter": 3, "tol": 0.0, "random_state": 0} | params).fit(X)
+
+
+MODELS = {
+    "plain": {},
+    "sparse": {"sparsity": 0.7},
+    "each part": {"sparsity": [0.3, (0.2, 0.5), None]},
+    "interval": {"sparsity": (0.2, 0.5)},
+    "sets": {"sparsity": [pw.Hoyer(0.4, "sorted"), pw.HoyerBetween(0.1, None), pw.AtMost(3)]},
+    "array": {"sparsity": np.array([0.2, 0.3, 0.4])},
+    "activations": {"activation_sparsity": 0.4},
+    "both": {"sparsity": 0.5, "activation_sparsity": 0.3},
+    "start": {"init": (np.ones((20, 3)), np.ones((3, 12)))},
+    "penalties": {"sparsity": 0.5, "l1": (0.1, 0.0), "l2": np.float32(0.5)},
+    "l0": {"recipe": "l0", "recipe_params": {"nonzeros": 2, "side": "activations"}},
+    "l0_path": {"recipe": "l0_path", "recipe_params": {"nonzeros": np.int64(2)}},
+    "snmf": {"recipe": "snmf", "recipe_params": {"beta": 0.1}},
+    "kl": {"recipe": "nsnmf", "recipe_params": {"loss": "kl"}},
+    "mini-batch": {"kind": pw.MiniBatchSparseNMF, "sparsity": 0.4, "batch_size": 7},
+}
+
+
+def same(a, b):
+    """Whether two parameters or attributes are equal, in type and bits."""
+    if isinstance(a, np.ndarray) and a.dtype != object:
+        return (
+            a.dtype == b.dtype
+            and a.shape == b.shape
+            and a.flags.c_contiguous == b.flags.c_contiguous
+            and a.tobytes() == b.tobytes()
+        )
+    if isinstance(a, np.ndarray | list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    return (type(a) is type(b) or isinstance(a, np.generic)) and (a == b or a != a)
+
+
+def assert_same_model(a, b):
+    assert type(a) is type(b)
+    assert same(a.get_params(), b.get_params())
+    public = [name for name in vars(a) if name.endswith("_")]
+    assert public == [name for name in public if name in vars(b)]
+    assert all(same(getattr(a, name), getattr(b, name)) for name in public)
+    assert same(a.transform(X), b.transform(X))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "parts.pw"
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    return fitted(**MODELS[request.param])
+
+
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+def test_a_model_comes_back_bit_for_bit(model, path):
+    assert model.save(path) is None
+    again = pw.load(path)
+    assert_same_model(model, again)
+    assert same(clone(model).fit(X).components_, again.fit(X).components_)
+
+
+def test_single_precision_stays_single(path):
+    model = pw.SparseNMF(3, sparsity=0.5, random_state=0, max_iter=3, tol=0).fit(X.astype(np.float32))
+    model.save(path)
+    assert pw.load(path).components_.dtype == np.float32
+    assert_same_model(model, pw.load(path))
+
+
+def test_a_stream_goes_on_bit_for_bit(path):
+    model = pw.MiniBatchSparseNMF(3, sparsity=0.5, random_state=0)
+    for batch in np.array_split(X, 4):
+        model.partial_fit(batch)
+    model.save(path)
+    again = pw.load(str(path))
+    for batch in np.array_split(X, 4):
+        assert same(model.partial_fit(batch).components_, again.partial_fit(batch).components_)
+    assert again.n_steps_ == 8
+
+
+def test_names_and_what_is_kept(path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(11)] + ["é\n漢"])
+    model = fitted().set_output(transform="pandas").fit(table)
+    names = [f"cell {i}" for i in range(20)]
+    kept = model.keep(activations=model.transform(table), sample_names=names, part_shape=(3, 4))
+    assert kept is model
+    model.save(path)
+    again = pw.load(path)
+    assert again.part_shape_ == (3, 4)
+    assert again.sample_names_.tolist() == names
+    assert same(again.activations_, model.activations_)
+    assert again.feature_names_in_[-1] == "é\n漢"
+    pandas.testing.assert_frame_equal(again.transform(table), model.transform(table))
+    assert not hasattr(again.fit(table), "activations_")  # they belonged to the old parts
+
+
+def test_what_cannot_be_kept():
+    model = fitted()
+    for bad, match in [
+        ({"activations": np.ones((20, 4))}, "4 columns, and there are 3"),
+        ({"activations": -np.ones((20, 3))}, "cannot be negative"),
+        ({"activations": np.full((20, 3), np.nan)}, "NaN"),
+        ({"sample_names": "abc"}, "must be texts"),
+        ({"sample_names": [1, 2]}, "must be texts"),
+        ({"part_shape": (3, 5)}, "as many entries as a part has features, 12"),
+        ({"part_shape": (-3, -4)}, "as many entries"),
+        ({"activations": np.ones((20, 3)), "sample_names": ["a"]}, "1 sample names and 20 samples"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            model.keep(**bad)
+    assert not hasattr(model, "activations_")
+    with pytest.raises(NotFittedError):
+        pw.SparseNMF().keep(part_shape=(1,))
+
+
+def test_what_no_file_can_hold_is_left_out_and_named(path):
+    class Own(pw.SparseNMF):
+        pass
+
+    model = fitted(random_state=np.random.default_rng(0), sparsity=[lambda b, near=None: np.maximum(b, 0)] * 3)
+    model.save(path)
+    assert set(read(path)[0]["not_stored"]) == {"params.random_state", "params.sparsity"}
+    again = pw.load(path)
+    assert again.random_state is None
+    assert again.sparsity is None
+    assert same(again.transform(X), model.transform(X))
+    with pytest.raises(ValueError, match="a Own cannot be saved"):
+        Own(3, max_iter=3, tol=0).fit(X).save(path)
+    with pytest.raises(NotFittedError):
+        pw.SparseNMF().save(path)
+
+
+def test_a_stream_with_sets_of_its_own_ends_in_its_file(path):
+    model = pw.MiniBatchSparseNMF(3, sparsity=[lambda b, near=None: np.maximum(b, 0)] * 3).partial_fit(X)
+    model.save(path)
+    again = pw.load(path)
+    assert same(again.transform(X), model.transform(X))
+    with pytest.raises(ValueError, match="cannot learn on"):
+        again.partial_fit(X)
+    assert clone(again).partial_fit(X).n_steps_ == 1
+
+
+def test_sparse_parts_take_less(path, tmp_path):
+    wide = np.random.default_rng(0).random((10, 5000))
+    with pytest.warns(pw.CapacityWarning):
+        model = pw.SparseNMF(5, sparsity=0.95, max_iter=1, tol=0).fit(wide)
+    model.save(path)
+    assert path.stat().st_size < 0.2 * model.components_.nbytes
+    assert same(pw.load(path).components_, model.components_)
+
+
+@pytest.mark.heavy
+def test_a_fresh_process_loads_it(path):
+    model = fitted(sparsity=0.5)
+    model.save(path)
+    np.save(path.with_suffix(".npy"), X)
+    code = (
+        "import sys, numpy, partwise; model = partwise.load(sys.argv[1]);"
+        "sys.stdout.write(model.transform(numpy.load(sys.argv[2])).tobytes().hex())"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(pw.__file__).parents[1])}
+    command = [sys.executable, "-c", code, str(path), str(path.with_suffix(".npy"))]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=path.parent)
+    assert found.stdout == model.transform(X).tobytes().hex()
+
+
+def test_two_thousand_mutations(path):
+    model = fitted(sparsity=0.5).keep(sample_names=[f"s{i}" for i in range(20)])
+    model.save(path)
+    original = path.read_bytes()
+    refused = 0
+    for data in mutations(original, np.random.default_rng(1), 2200):
+        path.write_bytes(data)
+        if data == original:
+            assert_same_model(model, pw.load(path))
+            continue
+        with pytest.raises(UnreadableError):
+            pw.load(path)
+        refused += 1
+    assert refused > 2000
+
+
+def changed(header, arrays, where, value):
+    """The header with one of its values replaced, or the array of that name."""
+    if where in arrays:
+        return header, {**arrays, where: value}
+    name, *rest = where.split(".", 1)
+    inner = changed(header[name], {}, rest[0], value)[0] if rest else value
+    return {**header, name: inner}, arrays
+
+
+components = np.ones((3, 12))
+HOSTILE = {
+    "class": ("class", "os.system"),
+    "class is a list": ("class", ["SparseNMF"]),
+    "kind": ("kind", "pickle"),
+    "params are a list": ("params", []),
+    "an unknown value": ("params.sparsity", {"value": "Popen", "fields": {"args": "true"}}),
+    "a block as a parameter": ("params.sparsity", {"value": "Block", "fields": {}}),
+    "a set of nothing": ("params.sparsity", {"value": "Hoyer", "fields": {}}),
+    "a set of too much": ("params.sparsity", {"value": "Hoyer", "fields": {"sparsity": 0.5, "own": 1}}),
+    "a set outside": ("params.sparsity", {"value": "Hoyer", "fields": {"sparsity": 7}}),
+    "no array": ("params.init", {"array": "nothing"}),
+    "no value": ("params.init", {"code": "1"}),
+    "attributes are text": ("attributes", "all"),
+    "no components": ("attributes.components_", None),
+    "components are text": ("attributes.components_", "all"),
+    "NaN": ("components_", np.full((3, 12), np.nan)),
+    "negative": ("components_", -components),
+    "integers": ("components_", np.ones((3, 12), dtype=int)),
+    "one dimension": ("components_", np.ones(36)),
+    "no parts": ("components_", np.ones((0, 12))),
+    "other features": ("components_", np.ones((3, 11))),
+    "other parts": ("sparsity_", np.ones(4)),
+    "n_features_in_": ("attributes.n_features_in_", "12"),
+    "n_iter_": ("attributes.n_iter_", True),
+    "stop_reason_": ("attributes.stop_reason_", 3),
+    "data_shape_": ("attributes.data_shape_", {"tuple": [20, -12]}),
+    "feature names": ("attributes.feature_names_in_", ["a"]),
+    "sample names": ("attributes.sample_names_", [3]),
+    "part shape": ("attributes.part_shape_", {"tuple": [5, 5]}),
+    "encoder": ("encoder", "pivot"),
+    "encoder is a set": ("encoder", {"value": "Hoyer", "fields": {"sparsity": 0.5}}),
+    "encoder of nothing": ("encoder", {"value": "Block", "fields": {"update": None, "sets": None}}),
+    "encoder for one part": (
+        "encoder",
+        {
+            "value": "Block",
+            "fields": {
+                "update": {"value": "Pivot", "fields": {}},
+                "sets": {
+                    "value": "Columns",
+                    "fields": {"sets": {"tuple": [{"value": "Nonnegative", "fields": {}}]}},
+                },
+            },
+        },
+    ),
+    "encoder by text": (
+        "encoder",
+        {
+            "value": "Block",
+            "fields": {
+                "update": {"value": "Coding", "fields": {"nonzeros": "2"}},
+                "sets": {"value": "Rows", "fields": {"row": {"value": "AtMost", "fields": {"nonzeros": 2}}, "r": 3}},
+            },
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    path = tmp_path_factory.mktemp("good") / "good.pw"
+    fitted(sparsity=0.2).save(path)
+    return read(path)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_contents_are_refused(path, contents, name):
+    header, arrays = changed(*contents, *HOSTILE[name])
+    write(path, {k: v for k, v in header.items() if k != "arrays"}, arrays)
+    with pytest.raises(UnreadableError) as error:
+        pw.load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_later_version_of_the_same_format_is_read(path, contents):
+    header, arrays = changed(*contents, "params.later", {"dict": {}})
+    header, arrays = changed(header, arrays, "attributes.__class__", "int")
+    header = {k: v for k, v in header.items() if k != "arrays"} | {"news": [1], "format": [1, 9]}
+    write(path, header, {**arrays, "later": np.ones(3)})
+    assert type(pw.load(path)) is pw.SparseNMF
