@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
     from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
+    from .selection import Selection, select
 
 _HOMES = {
     "AtMost": "projections",
@@ -34,6 +35,7 @@ _HOMES = {
     "MiniBatchSparseNMF": "estimators",
     "Nonnegative": "projections",
     "Result": "factorize",
+    "Selection": "selection",
     "SparseNMF": "estimators",
     "bisparse": "recipes",
     "grouped": "recipes",
@@ -44,6 +46,7 @@ _HOMES = {
     "nmfsc": "recipes",
     "nnsc": "recipes",
     "nsnmf": "recipes",
+    "select": "selection",
     "snmf": "recipes",
     "sparse_opt": "projections",
     "ssnmf": "recipes",
@@ -61,6 +64,7 @@ __all__ = [
     "MiniBatchSparseNMF",
     "Nonnegative",
     "Result",
+    "Selection",
     "SparseNMF",
     "__version__",
     "bisparse",
@@ -72,6 +76,7 @@ __all__ = [
     "nmfsc",
     "nnsc",
     "nsnmf",
+    "select",
     "snmf",
     "sparse_opt",
     "ssnmf",
