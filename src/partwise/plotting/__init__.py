@@ -8,5 +8,6 @@ from .compare import compare
 from .gallery import gallery, new_figure
 from .heat import activations
 from .history import convergence, sparsity_histogram
+from .selection import selection
 
-__all__ = ["activations", "compare", "convergence", "gallery", "new_figure", "sparsity_histogram"]
+__all__ = ["activations", "compare", "convergence", "gallery", "new_figure", "selection", "sparsity_histogram"]
