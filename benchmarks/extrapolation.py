@@ -35,7 +35,7 @@ def main() -> None:
             continue
         try:
             X, _ = load()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ImportError) as error:
             print(f"{name} is left out: {error}")
             continue
         pw.ssnmf(X[:50], r, sparsity=0.3, max_iter=1)  # compiles

@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from partwise.ask import as_columns
 from partwise.data import DenseData
 from partwise.factorize import Block, Fit
 from partwise.recipes import cheap_sweeps, ssnmf
 from partwise.start import starting_factors
+from partwise.threads import fitting_threads
 from partwise.updates import Sequential
 
 SHAPES = {"ORL": (10304, 400, 25), "CBCL": (361, 2429, 49), "sMRI": (613410, 269, 40)}  # features, samples, rank
@@ -143,7 +143,7 @@ def main() -> None:
         memory((SHAPES | QUICK)[options.memory[0]], options.memory[1])
         return
     for threads in (1, 2):
-        with threadpool_limits(threads):
+        with fitting_threads(np.inf, threads):
             for name, shape in shapes.items():
                 for dtype in LIMITS:
                     compare(name, shape, dtype, threads)

@@ -164,7 +164,7 @@ def main() -> None:
         load, r = DATA[name]
         try:
             X, _ = load()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ImportError) as error:
             print(f"{name} is left out: {error}")
             continue
         if options.quick:

@@ -39,7 +39,7 @@ def main() -> None:
             continue
         try:
             X, _ = load()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ImportError) as error:
             print(f"{name} is left out: {error}")
             continue
         for sparsity in (0.5, 0.7, 0.85):

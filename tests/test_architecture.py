@@ -27,7 +27,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"selection"},
     {"plotting"},
     {"estimators", "report", "datasets"},
-    {"brain", "cells"},
+    {"brain", "cells", "experiments"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "compiled", "threads"}}

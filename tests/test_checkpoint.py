@@ -211,6 +211,20 @@ def test_a_disk_that_fills_up_costs_no_result(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_a_file_that_may_not_grow_costs_no_result(path):
+    """A true refusal by the system, in the middle of writing."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        with pytest.warns(CheckpointWarning, match="File too large"):
+            result = pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert_same_result(result, pw.ssnmf(X, 4, **FIT))
+    assert not os.listdir(path.parent)
+
+
 def test_a_folder_that_goes_away_costs_no_result(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

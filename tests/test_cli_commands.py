@@ -232,6 +232,7 @@ def test_a_model_is_called_what_its_data_is(here):
         (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
         (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
         (["fit", "x.csv", "--parts-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),
+        (["fit", "x.csv", "--parts-out", "p.nii"], 1, "only where the data was NIfTI"),
         (["fit", "x.csv", "--mask", "m.nii"], 1, "mask is for NIfTI"),
         (["info", "text.npy"], 1, "text.npy is not a .npy file that can be read"),
         (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
@@ -281,6 +282,13 @@ def test_debug_shows_where(here):
     (here / "minus.csv").write_text("a\n-1\n")
     with pytest.raises(ValueError, match="-1"):
         main(["--debug", "info", "minus.csv"])
+
+
+def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["fit", "x.npy", "--png", "p.png"]) == 1
+    assert capsys.readouterr().err == "partwise: pictures need matplotlib: pip install 'partwise[plot]'\n"
+    assert not (here / "x.pw").exists()
 
 
 def test_warnings_are_lines(here, capsys):

@@ -1,117 +1,47 @@
-"""Dask arrays: the fit is the one in memory, on threads and on a cluster, and stays so when workers die."""
+"""Dask arrays: the fit is the one in memory, on threads on a cluster, and computes what it must and no more."""
 
-import gc
-import importlib
-import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-import traceback
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import RECIPES, planted
+from clusters import (  # noqa: F401  (fixtures)
+    CHUNKS,
+    FORMS,
+    SHORT,
+    assert_nothing_is_left,
+    assert_same,
+    assert_same_model,
+    by_value,
+    changed,
+    chunked,
+    cluster_data,
+    counted,
+    da,
+    dask,
+    distributed,
+    eventually,
+    fresh,
+    kept,
+    on_processes,
+    own_scheduler,
+    small,
+    tasks,
+    two_processes,
+)
 
 import partwise as pw
 from partwise.projections import Hoyer
 
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
-cluster_data = importlib.import_module("partwise.data.cluster")
-pytest.importorskip("cloudpickle").register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
+by_value(sys.modules[__name__])
 
-CHUNKS = ((40, 10, 30, 1, 44, 25), 24)
-BAD = 2  # the chunk that tests spoil: samples 50 to 79
-SHORT = {"max_iter": 6, "tol": 0, "random_state": 0}
 SPARSITIES = {"free": None, "one": 0.6, "interval": (0.4, 0.7), "each": [0.3, (0.2, 0.5), None, (0.5, None)]}
-FORMS = {"dense": np.asarray, "CSR matrix": sp.csr_matrix, "CSR array": sp.csr_array, "CSC matrix": sp.csc_matrix}
-
-
-@pytest.fixture(name="X")
-def small(rng):
-    """150 × 24, of rank 4 and noise, a third of it zero."""
-    return np.maximum(planted(rng, n=150, m=24, r=4).X - 0.05, 0)
-
-
-def chunked(X, form=np.asarray, chunks=CHUNKS):
-    """X as a Dask array of chunks of some form."""
-    given = da.from_array(X, chunks=chunks)
-    return given if form is np.asarray else given.map_blocks(form, dtype=X.dtype, meta=form(np.empty((0, 0), X.dtype)))
-
-
-def changed(X, change):
-    """A Dask array whose blocks go through ``change(block, number)``, with nothing called before it is computed."""
-
-    def one(block, block_id=None):
-        return change(block, block_id[0])
-
-    return chunked(X).map_blocks(one, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
-
-
-def counted(X):
-    """X in chunks, and the list of chunks computed so far."""
-    seen = []
-
-    def count(block, number):
-        seen.append(number)
-        return block
-
-    return changed(X, count), seen
-
-
-def assert_same(result, wanted, tol=1e-8):
-    """The result of a recipe for a Dask array is the one in memory."""
-    assert isinstance(result.activations, da.Array)
-    assert result.components.dtype == wanted.components.dtype
-    assert result.activations.dtype == wanted.activations.dtype
-    np.testing.assert_allclose(result.components, wanted.components, atol=tol)
-    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=tol * wanted.activations.max())
-    np.testing.assert_allclose(result.losses, wanted.losses, atol=tol * wanted.losses[0])
-    assert result.relative_error == pytest.approx(wanted.relative_error, rel=1e-3 if tol > 1e-6 else 1e-6)
-    assert (result.n_iter, result.stop_reason) == (wanted.n_iter, wanted.stop_reason)
-
-
-def assert_same_model(model, wanted, tol=1e-8):
-    """The fitted estimator is the one in memory."""
-    for name in ("components_", "explained_", "sparsity_", "reconstruction_err_", "n_iter_", "stop_reason_"):
-        if name == "stop_reason_":
-            assert model.stop_reason_ == wanted.stop_reason_
-        else:
-            np.testing.assert_allclose(getattr(model, name), getattr(wanted, name), atol=tol, err_msg=name)
-    np.testing.assert_allclose(model.loss_curve_, wanted.loss_curve_, atol=tol * wanted.loss_curve_[0])
-
-
-def eventually(true, seconds=5.0):
-    """Whether something comes true in time."""
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        gc.collect()
-        time.sleep(0.02)
-    return True
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    """What another test has left is not this one's fault."""
-    cluster_data.KEPT.clear()
 
 
 # On threads of this process
-
-
-@pytest.fixture(params=["threads", "synchronous"])
-def scheduler(request):
-    """Dask's own schedulers, the threads being several wherever the tests run."""
-    assert cluster_data.active_client() is None
-    with dask.config.set(scheduler=request.param, num_workers=3):
-        yield request.param
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -340,222 +270,6 @@ def test_the_best_of_several_starts_is_the_one_in_memory(X):
     assert_same_model(pw.SparseNMF(**options).fit(chunked(X)), wanted)
 
 
-# Activations that are lost
-
-
-def lose(kept):
-    kept.clear()
-
-
-def lose_some(kept):
-    for key in [key for key in kept if key[1] in (0, 3)]:
-        del kept[key]
-
-
-def fall_behind(kept):
-    for key, (taken, activations) in [*kept.items()]:
-        kept[key] = (taken - 1, activations)
-
-
-@pytest.mark.parametrize("when", [(0,), (3, 4), (20,)])
-@pytest.mark.parametrize("accident", [lose, lose_some, fall_behind])
-def test_lost_activations_come_back(accident, when, X):
-    def spoil(iteration):
-        if iteration.n_iter in when:
-            assert cluster_data.KEPT
-            accident(cluster_data.KEPT)
-
-    options = {"sparsity": 0.5, "max_iter": max(when) + 2, "tol": 0, "random_state": 0}
-    assert_same(pw.ssnmf(chunked(X), 4, callback=spoil, **options), pw.ssnmf(X, 4, **options))
-    assert not cluster_data.KEPT
-
-
-def test_revival_survives_a_loss(X, rng):
-    X[:, :8] = 0
-    parts = np.array([Hoyer(0.7)(np.where(np.arange(24) < 8, rng.random(24), -10.0)) for _ in range(4)])
-    options = {**SHORT, "sparsity": 0.7, "init": (rng.random((150, 4)), parts)}
-    wanted = pw.ssnmf(X, 4, **options)
-    assert wanted.components[:, 8:].max(axis=1).all()
-    spoiled = pw.ssnmf(chunked(X), 4, callback=lambda it: cluster_data.KEPT.clear(), **options)
-    assert_same(spoiled, wanted)
-
-
-class Sieve(dict):
-    """Keeps nothing."""
-
-    def __setitem__(self, key, value):
-        pass
-
-
-def test_a_fit_whose_activations_are_lost_every_time_gives_up(monkeypatch, X):
-    monkeypatch.setattr(cluster_data, "KEPT", Sieve())
-    with pytest.raises(RuntimeError, match="lost again and again"):
-        pw.ssnmf(chunked(X), 4, max_iter=30, tol=0, random_state=0)
-
-
-def test_fits_beside_each_other_do_not_meet(X):
-    found = {}
-
-    def fit(seed):
-        found[seed] = pw.ssnmf(chunked(X), 4, **SHORT | {"random_state": seed}).components
-
-    threads = [threading.Thread(target=fit, args=[seed]) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for seed in range(4):
-        wanted = pw.ssnmf(X, 4, **SHORT | {"random_state": seed}).components
-        np.testing.assert_allclose(found[seed], wanted, atol=1e-8)
-
-
-# What a fit leaves behind
-
-
-STARTED, ENDED, OVER = [], [], threading.Event()
-
-
-class Straggler:
-    """A step in which the first chunk fails while the others are at work, and these end when all is over."""
-
-    def __call__(self, chunk, activations):
-        if chunk.first == 0:
-            eventually(lambda: len(STARTED) == 5, seconds=1)
-            raise ValueError("the first fails")
-        STARTED.append(chunk.first)
-        OVER.wait(timeout=1)
-        ENDED.append(chunk.first)
-        return activations, 0
-
-
-@pytest.mark.filterwarnings("ignore:the loss still falls")
-def test_nothing_is_left_in_this_process(scheduler, X):
-    model = pw.SparseNMF(4, max_iter=3, random_state=0)
-    activations = model.fit_transform(chunked(X))
-    assert not cluster_data.KEPT
-    model.score(chunked(X))
-    result = pw.ssnmf(chunked(X), 4, **SHORT)
-    assert not cluster_data.KEPT
-    assert activations.shape == result.activations.shape
-
-
-def stop(error):
-    def callback(iteration):
-        if iteration.n_iter == 3:
-            assert cluster_data.KEPT or cluster_data.active_client()
-            raise error
-
-    return callback
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_nothing_is_left_after_an_error(error, X):
-    with pytest.raises(error):
-        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(error("enough")))
-    assert eventually(lambda: not cluster_data.KEPT)
-
-
-@pytest.mark.filterwarnings("error::ResourceWarning")
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_every_file_is_closed(X):
-    pw.ssnmf(chunked(X), 4, **SHORT)
-    gc.collect()
-
-
-def test_the_input_is_untouched(X):
-    before, given = X.copy(), chunked(X)
-    graph = set(given.dask)
-    pw.ssnmf(given, 4, **SHORT)
-    np.testing.assert_array_equal(X, before)
-    assert set(given.dask) == graph
-
-
-# Chunks that fail
-
-
-ERRORS = {
-    "value": ValueError("it cannot be read"),
-    "runtime": RuntimeError("it cannot be read"),
-    "chunk": RuntimeError("a chunk is missing"),
-    "file": FileNotFoundError(2, "it is gone"),
-    "key": KeyError(7),
-    "bare": ZeroDivisionError(),
-}
-
-
-def failing(X, error):
-    """X in chunks of which one cannot be computed."""
-
-    def fail(block, number):
-        if number == BAD:
-            raise error
-        return block
-
-    return changed(X, fail)
-
-
-def message_of(error):
-    """All that a user sees of an error."""
-    return "".join(traceback.format_exception_only(error))
-
-
-BAD_VALUES = {"NaN": (np.nan, "NaN"), "infinite": (np.inf, "infinity"), "negative": (-0.25, r"X\[77, 3\] is -0.25")}
-
-
-@pytest.mark.parametrize("init", ["samples", "random"])
-@pytest.mark.parametrize("form", ["dense", "CSR matrix", "CSC matrix"])
-@pytest.mark.parametrize("bad", BAD_VALUES)
-def test_a_bad_value_is_named_by_chunk_and_row(bad, form, init, X):
-    value, message = BAD_VALUES[bad]
-    X[77, 3] = value
-    for fit in (pw.ssnmf, lambda X, r, **options: pw.SparseNMF(r, **options).fit(X)):
-        with pytest.raises(ValueError, match=message) as caught:
-            fit(chunked(X, FORMS[form]), 4, init=init, **SHORT)
-        assert "row 77, column 3" in str(caught.value) or "X[77, 3]" in str(caught.value)
-        assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
-
-
-@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
-@pytest.mark.parametrize("bad", BAD_VALUES)
-@pytest.mark.parametrize("ask", ["transform", "score"])
-def test_new_samples_with_a_bad_value_are_refused_as_in_memory(ask, bad, form, X):
-    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
-    value, message = BAD_VALUES[bad]
-    X[77, 3] = value
-    with pytest.raises(ValueError, match=message):
-        getattr(model, ask)(X)
-    with pytest.raises(ValueError, match=message) as caught:
-        np.asarray(getattr(model, ask)(chunked(X, FORMS[form])))
-    assert f"chunk {BAD}" in str(caught.value)
-
-
-def test_a_chunk_that_transform_cannot_compute_is_told_as_it_is(X):
-    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
-    with pytest.raises(RuntimeError, match="it cannot be read"):
-        model.transform(failing(X, RuntimeError("it cannot be read"))).compute()
-
-
-SHAPES = {
-    "too few samples": lambda block: block[:-1],
-    "too many samples": lambda block: np.vstack([block, block]),
-    "too few features": lambda block: block[:, 1:],
-    "too many features": lambda block: np.hstack([block, block]),
-    "one sample, flat": lambda block: block[0],
-    "none": lambda block: block[:0],
-}
-
-
-@pytest.mark.parametrize("init", ["samples", "random"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_chunk_of_another_shape_than_declared_is_named(shape, init, X):
-    given = changed(X, lambda block, number: SHAPES[shape](block) if number == BAD else block)
-    with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):
-        pw.ssnmf(given, 4, init=init, **SHORT)
-    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
-    with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):
-        model.transform(given).compute()
-
-
 # What is refused
 
 
@@ -666,69 +380,6 @@ def test_without_distributed_threads_do(monkeypatch, X):
 # On a cluster of processes
 
 
-@contextmanager
-def connected(n):
-    """A cluster of n processes that have loaded their kernels."""
-    with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as found:
-        with distributed.Client(found):
-            X = planted(np.random.default_rng(0), n=4, m=9, r=2).X
-            pw.ssnmf(chunked(X, chunks=(1, 9)), 2, sparsity=0.3, max_iter=1, random_state=0)
-        yield found
-
-
-@contextmanager
-def no_longer_than(seconds):
-    """What waits for ever fails."""
-
-    def late(number, frame):
-        pytest.fail(f"it takes longer than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with connected(2) as found:
-        yield found
-
-
-@pytest.fixture
-def client(processes):
-    with distributed.Client(processes) as found, no_longer_than(60):
-        assert cluster_data.active_client() is found
-        found.run(lambda: importlib.import_module("partwise.data.cluster").KEPT.clear())
-        yield found
-
-
-def kept(client):
-    """How many chunks the workers keep activations of."""
-    return sum(
-        client.run(lambda: len(importlib.import_module("partwise.data.cluster").KEPT), on_error="ignore").values()
-    )
-
-
-def tasks(client):
-    """How many tasks the scheduler knows, how many results there are, and how many bytes they take."""
-
-    def known(dask_scheduler):
-        states = dask_scheduler.tasks.values()
-        results = [state.nbytes for state in states if state.state == "memory"]
-        return len(states), len(results), sum(results)
-
-    return client.run_on_scheduler(known)
-
-
-def assert_nothing_is_left(client, but=0):
-    assert eventually(lambda: kept(client) == 0), f"activations of {kept(client)} chunks"
-    assert eventually(lambda: tasks(client)[0] == but), f"{tasks(client)[0]} tasks instead of {but}"
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize(("share", "form"), [(0.6, "dense"), (0.6, "CSR array"), (0, "dense"), (0, "CSR matrix")])
 def test_a_fit_on_a_cluster_is_the_fit_in_memory(client, monkeypatch, share, form, X):
@@ -749,6 +400,22 @@ def test_a_fit_on_a_cluster_is_the_fit_in_memory(client, monkeypatch, share, for
 
 
 @pytest.mark.heavy
+def test_workers_without_a_limit_keep_the_chunks(X):
+    seen = []
+    with (
+        distributed.LocalCluster(1, processes=False, memory_limit=None, dashboard_address=":0") as found,
+        distributed.Client(found) as client,
+    ):
+
+        def look(iteration):
+            eventually(lambda: tasks(client)[1] == 6, seconds=1)
+            seen.append(tasks(client)[1])
+
+        pw.ssnmf(chunked(X), 4, max_iter=1, random_state=0, callback=look)
+    assert seen == [6, 6]
+
+
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:the loss still falls")
 @pytest.mark.parametrize("form", ["dense", "CSR matrix"])
 def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
@@ -764,6 +431,33 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
 
 
 @pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:the loss still falls")
+def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
+    options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
+    one, other = client.nthreads()
+    for homes in ([one] * 6, [one, other] * 3, [other, one, one, other, other, other]):
+        monkeypatch.setattr(cluster_data.HeldThere, "at_home", lambda _, places, h=homes: [h[p.index] for p in places])
+        parts.append(pw.SparseNMF(**options).fit(chunked(X)).components_)
+    np.testing.assert_array_equal(parts[0], parts[1])
+    np.testing.assert_array_equal(parts[0], parts[2])
+    np.testing.assert_allclose(parts[0], pw.SparseNMF(**options).fit(X).components_, atol=1e-8)
+
+
+@pytest.mark.heavy
+def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_path, X):
+    def count(block, number):
+        (tmp_path / f"{number}-{time.time_ns()}").touch()
+        return block
+
+    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
+    activations = model.transform(changed(X, count))
+    time.sleep(0.5)
+    assert not [*tmp_path.iterdir()]
+    np.testing.assert_allclose(activations.compute(), model.transform(X), atol=1e-12)
+    assert len([*tmp_path.iterdir()]) == 6
+
+
+@pytest.mark.heavy
 def test_graphs_do_not_grow(client, X):
     """Between passes the scheduler knows the chunks of X and nothing else, however many there were."""
     seen = []
@@ -775,6 +469,16 @@ def test_graphs_do_not_grow(client, X):
 
     pw.ssnmf(chunked(X), 4, sparsity=0.5, tol=0, max_iter=50, random_state=0, callback=look)
     assert seen == [(6, 6, X.nbytes)] * 6
+
+
+@pytest.mark.heavy
+def test_news_about_the_scheduler_do_not_disturb_a_fit(processes, X):
+    """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        distributed.Client(processes),
+    ):
+        assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
 
 
 @pytest.mark.heavy
@@ -794,137 +498,3 @@ def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
     np.testing.assert_allclose(result.activations.sum(axis=0).compute(), wanted.activations.sum(axis=0))
     del result
     assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("name", "init"), [("value", "samples"), ("value", "random"), ("runtime", "random"), ("file", "random")]
-)
-def test_a_chunk_that_cannot_be_computed_on_a_cluster_is_named(client, name, init, X):
-    error = ERRORS[name]
-    with pytest.raises(type(error)) as caught:
-        pw.ssnmf(failing(X, type(error)(*error.args)), 4, init=init, **SHORT)
-    assert type(caught.value) is type(error)
-    assert f"chunk {BAD} (samples 50 to 79)" in message_of(caught.value)
-    del caught
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(("bad", "init"), [("NaN", "samples"), ("negative", "random")])
-def test_a_bad_value_on_a_cluster_is_named_by_chunk_and_row(client, bad, init, X):
-    value, message = BAD_VALUES[bad]
-    X[77, 3] = value
-    with pytest.raises(ValueError, match=message) as caught:
-        pw.ssnmf(chunked(X), 4, init=init, **SHORT)
-    assert "77" in str(caught.value)
-    assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
-    del caught
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
-    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4)
-    assert_same(result, pw.ssnmf(X, 4, **SHORT, callback=lambda it: it.n_iter == 4))
-    assert "the callback said stop after iteration 4" in result.stop_reason
-    del result
-    assert_nothing_is_left(client)
-
-
-def interrupt(times=1):
-    for _ in range(times):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)  # two at once are one
-
-
-@pytest.mark.heavy
-def test_one_interrupt_keeps_the_result_so_far(client, X):
-    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4 and interrupt())
-    assert "interrupted after iteration" in result.stop_reason
-    wanted = pw.ssnmf(X, 4, **SHORT | {"max_iter": result.n_iter})
-    np.testing.assert_allclose(result.components, wanted.components, atol=1e-8)
-    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=1e-8)
-
-
-@pytest.mark.heavy
-def test_an_interrupt_from_the_callback_leaves_nothing(client, X):
-    with pytest.raises(KeyboardInterrupt):
-        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-def test_an_interrupt_in_the_middle_of_a_pass_leaves_nothing(client, monkeypatch, X):
-    monkeypatch.setattr(cluster_data, "SHARE", 0)  # each pass computes the slow chunks again
-
-    def slow(block, number):
-        time.sleep(0.05)
-        return block
-
-    def soon(iteration):
-        if iteration.n_iter == 1:
-            threading.Timer(0.1, interrupt, [2]).start()
-
-    with pytest.raises(KeyboardInterrupt):
-        pw.ssnmf(changed(X, slow), 4, **SHORT, callback=soon)
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("accident", [lose_some, fall_behind])
-def test_activations_that_workers_lose_come_back(client, accident, X):
-    def there():
-        accident(importlib.import_module("partwise.data.cluster").KEPT)
-
-    def spoil(iteration):
-        if iteration.n_iter in (2, 5):
-            client.run(there)
-
-    result = pw.ssnmf(chunked(X), 4, sparsity=0.5, callback=spoil, **SHORT)
-    assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
-
-
-# Workers that die
-
-
-@pytest.fixture
-def mortal(request):
-    """A cluster of its own, whose workers a test may kill; nannies start others."""
-    with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(45):
-        yield client
-
-
-class Kill:
-    """A callback that kills the oldest worker at some iterations, when all are there."""
-
-    def __init__(self, client, *when):
-        self.client, self.when, self.killed = client, when, []
-        self.workers = len(client.cluster.workers)
-
-    def __call__(self, iteration):
-        if iteration.n_iter in self.when:
-            assert eventually(lambda: len(self.client.nthreads()) == self.workers, seconds=30)
-            self.killed.append(min(self.client.run(os.getpid).values()))
-            os.kill(self.killed[-1], signal.SIGKILL)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("mortal", "fits"),
-    [(2, [((5,), 0), ((2, 8), 0.6)])],
-    indirect=["mortal"],
-    ids=["one, then one after the other"],
-)
-def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
-    """Killed at some iterations, the last one too, with X kept by the workers or not."""
-    options = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
-    wanted = pw.ssnmf(X, 4, **options)
-    for when, share in fits:
-        monkeypatch.setattr(cluster_data, "SHARE", share)
-        kill = Kill(mortal, *when)
-        result = pw.ssnmf(chunked(X), 4, callback=kill, **options)
-        assert_same(result, wanted)
-        assert len(set(kill.killed)) == len(when)
-        del result
-        assert_nothing_is_left(mortal)

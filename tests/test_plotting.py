@@ -205,7 +205,7 @@ def test_what_has_no_history(arguments, options, message):
 def test_the_histogram_shows_what_was_asked(result, asked, lines, bands):
     axis = sparsity_histogram(result, asked).axes[0]
     assert sum(bar.get_height() for bar in axis.containers[0]) == 4
-    assert (len(axis.lines), len(axis.patches) - 101) == (lines, bands)
+    assert (len(axis.lines), len(axis.patches) - 102) == (lines, bands)
     assert axis.get_xlabel().startswith("Hoyer sparsity")
     assert bool(axis.get_title()) == (asked is not None)
 

@@ -56,7 +56,10 @@ class SparseNMF(estimators.SparseNMF):
     )  # spelled out, because scikit-learn reads the parameters from it
 
     def transform(self, X: Any, *, mask: Any = None) -> Array:
-        """The activations of images, a row each: nonnegative least squares for the parts, solved exactly."""
+        """The activations of images, a row each: nonnegative least squares for the parts, solved exactly.
+
+        ``mask`` (images × voxels) is True where a value is observed.
+        """
         return super().transform(X, mask=mask)
 
     def inverse_transform(self, X: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
-from .data import Data, Held
+from .data import Data, Held, released_on_error
 from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
 from .interrupts import interrupts
 from .metrics import relative_error
@@ -169,7 +169,8 @@ def factorize(
     reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    with interrupts() as interrupted, fitting_threads(data.size * factors[1].shape[1], n_jobs, data.kernels):
+    threads = fitting_threads(data.size * factors[1].shape[1], n_jobs)
+    with interrupts() as interrupted, threads, released_on_error(factors):
         if resumed is not None:
             resumed.restore(fit, order[0])
             watch.resume(**resumed.history)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiled import reduction
+from .threads import product, summed_product
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +68,7 @@ class Stats:
         small = middle.astype(self.cross.dtype)
         if middle.ndim == 1:
             return replace(self, cross=self.cross * small, gram=self.gram * np.outer(middle, middle))
-        return replace(self, cross=(small.T @ self.cross.T).T, gram=middle.T @ self.gram @ middle)
+        return replace(self, cross=product(small.T, self.cross.T).T, gram=middle.T @ self.gram @ middle)
 
     def normalised(self) -> tuple[Array, Array, Array]:
         """(cross, gram, scale) as if the columns of rest had norm 1: a factor F then stands for F·scale.
@@ -81,13 +82,13 @@ class Stats:
 
     def slope(self, factor: Array) -> Array:
         """The gradient of the loss, F·gram − cross."""
-        slope = (self.gram.astype(factor.dtype) @ factor.T).T
+        slope = product(self.gram.astype(factor.dtype), factor.T).T
         slope -= self.cross
         return slope
 
     def change(self, slope: Array, step: Array) -> tuple[float, float]:
         """By how much the loss changes from a point with that slope: its linear and its quadratic part."""
-        bent = (self.gram.astype(step.dtype) @ step.T).T
+        bent = product(self.gram.astype(step.dtype), step.T).T
         return inner(slope, step), 0.5 * inner(step, bent)
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
@@ -125,7 +126,7 @@ def gram(factor: Array) -> Array:
     """FᵀF as a double precision array; multiplied in the precision of ``factor``."""
     if not isinstance(factor, np.ndarray):  # a factor that lies elsewhere knows its own
         return np.asarray(factor.gram())
-    return np.asarray(factor.T @ factor, dtype=float)
+    return np.asarray(summed_product(factor, factor), dtype=float)
 
 
 def inner(a: Array, b: Array) -> float:

@@ -61,6 +61,7 @@ def fit(options: argparse.Namespace) -> int:
     model = asked_model(options, **coming_back, **every)
     targets = targets_of(options)
     table = read_data(options)
+    check_before(targets, table)
     compile_kernels(options, table)
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
@@ -86,6 +87,17 @@ def targets_of(options: argparse.Namespace) -> dict[str, Path]:
         "picture": (options.png, (".png",)),
     }
     return {what: check_target(path, endings) for what, (path, endings) in asked.items() if path is not None}
+
+
+def check_before(targets: dict[str, Path], table: Table) -> None:
+    """Find out before a long fit that what is asked for cannot be written."""
+    from ..io.write import check_parts_target
+    from ..plotting import new_figure
+
+    if "parts" in targets:
+        check_parts_target(targets["parts"], table)
+    if "picture" in targets:
+        new_figure(1, 1)
 
 
 def stem(data: list[str]) -> str:
@@ -129,10 +141,9 @@ def draw(path: Path, model: Any, table: Table) -> None:
     place = table.home if isinstance(table.home, Brain) else None
     shape, mask = (place.shape, place.mask) if place else (table.part_shape, None)
     names = table.feature_names or ("",)
-    sound = all(name.endswith(" Hz") for name in names)
     heard: dict[str, Any] = {}
-    if sound:
-        heard = {"kind": "lines", "x": [float(n[:-3]) for n in names], "x_label": "frequency (Hz)"}
+    if all(name.endswith(" Hz") for name in names):
+        heard = {"kind": "lines", "x": [float(name[:-3]) for name in names], "x_label": "frequency (Hz)"}
     gallery(model, shape, mask=mask, **heard).savefig(path)
 
 

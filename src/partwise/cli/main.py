@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import convert, demo, fit, info, show, transform
+from . import convert, demo, fit, info, reproduce, show, transform
 from .common import UsageError
 
 # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
-COMMANDS = (info, fit, show, transform, convert, demo)
+COMMANDS = (info, fit, show, transform, convert, demo, reproduce)
 
 EPILOG = """\
 a first half hour:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .chunks import Chunked, Held, named
+from .chunks import Chunked, Held, named, released_on_error
 from .dense import DenseData
 from .divergence import DivergenceData
 from .matrix import Data, Matrix, Whole, Wrapped, check_values
@@ -39,6 +39,7 @@ __all__ = [
     "check_values",
     "is_lazy",
     "named",
+    "released_on_error",
 ]
 
 

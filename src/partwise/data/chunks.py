@@ -32,7 +32,6 @@ class Chunked(ABC):
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
-    kernels = False
     here = True  # whether activations lie in this process
     missing = False  # whether NaN means a missing entry
 
@@ -151,6 +150,21 @@ class Held(ABC):
         """AᵀA of the activations A."""
         return np.asarray(self.sweep(own_gram))
 
+    def release(self) -> None:  # noqa: B027
+        """Drop what lies with the chunks; whatever lies here goes by itself."""
+
+
+@contextmanager
+def released_on_error(factors: Sequence[Any]) -> Iterator[None]:
+    """Drop activations that lie elsewhere if something fails: whoever looks at the error still refers to them."""
+    try:
+        yield
+    except BaseException:
+        for factor in factors:
+            if isinstance(factor, Held):
+                factor.release()
+        raise
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -189,10 +203,13 @@ class Residual:
 
 @contextmanager
 def named(index: int, first: int, end: int) -> Iterator[None]:
-    """Say in which chunk an error happened, in the error itself."""
+    """Say in which chunk an error happened, in the error itself: once, however often it is raised again."""
     try:
         yield
     except Exception as error:
+        if hasattr(error, "chunk"):
+            raise
+        error.chunk = index  # type: ignore[attr-defined]
         where = f"chunk {index} (samples {first} to {end - 1})"
         if len(error.args) == 1 and isinstance(error.args[0], str):
             error.args = (f"{where}: {error.args[0]}",)

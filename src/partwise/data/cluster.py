@@ -1,19 +1,17 @@
 """Dask arrays: each chunk of samples is worked on where it lies.
 
-A pass is one graph: every chunk is visited, and what the visits return is added up by a tree. It runs on the active
-`distributed.Client`, or on threads of this process if there is none. The activations of a chunk stay in the worker that
-visited it last (`KEPT`), outside of any graph, so that graphs do not grow. They are a pure function of (chunk, start,
-steps so far); the steps are written down (`Log`), and a chunk whose activations are lost takes them again.
+A pass is one graph: every chunk is visited (`visits`), and what they return is added up by a tree, in the order of the
+chunks, so that the bits of a sum do not depend on where they lie. It runs on the active `distributed.Client`, or on
+threads of this process if there is none.
 """
 
 from __future__ import annotations
 
 import pickle
-import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -27,134 +25,15 @@ from dask.delayed import delayed
 from threadpoolctl import threadpool_limits
 
 from ..statistics import Array
-from .chunks import Chunked, Held, Start, Step, named
-from .dense import DenseData
+from .chunks import Chunked, Held, Start, Step
 from .matrix import Matrix, check_shape
 from .sparse import SparseData
+from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
+from .workers import active_client, awaited, forget_everywhere, memory, staying_at
 
 BRANCHES = 8  # of the tree that adds up
-AT_ONCE = 16  # steps that a lost chunk takes in one task
 SHARE = 0.6  # of the workers' memory that chunks may take; more are computed anew in each pass
-
-KEPT: dict[tuple[str, int], tuple[int, Array]] = {}  # in each worker: steps taken by a chunk, and its activations
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The sum of what chunks returned, and the chunks whose activations were lost."""
-
-    total: Any = None
-    lost: tuple[int, ...] = ()
-
-    def __add__(self, other: Answer) -> Answer:
-        totals = [t for t in (self.total, other.total) if t is not None]
-        total = totals[0] + totals[1] if len(totals) == 2 else totals[0] if totals else None
-        return Answer(total, self.lost + other.lost)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Which samples a chunk holds."""
-
-    index: int
-    first: int
-    end: int
-    kind: type[DenseData] = DenseData
-
-    def matrix(self, block: Any, features: int) -> Matrix:
-        """The chunk's values as a matrix that knows its place."""
-        if block.shape != (self.end - self.first, features):
-            raise ValueError(f"it has shape {block.shape} instead of {(self.end - self.first, features)}")
-        chunk: Matrix = SparseData(block, check=False) if sp.issparse(block) else self.kind(block, check=False)
-        chunk.first = self.first
-        return chunk
-
-    def named(self) -> Any:
-        """Errors inside say which chunk they come from."""
-        return named(self.index, self.first, self.end)
-
-
-def ask(block: Any, features: int, place: Place, payload: bytes) -> Answer:
-    """Put a question to a chunk."""
-    with place.named():
-        return Answer(pickle.loads(payload)(place.matrix(block, features)))
-
-
-def take(block: Any, rows: Array) -> Any:
-    """Some samples of a chunk."""
-    return block[rows]
-
-
-def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads: Sequence[bytes]) -> Answer:
-    """Let a chunk that has taken ``done`` steps take some more; the answer to the last.
-
-    A payload is (start, scale, step), pickled; the start matters where no step has been taken.
-    """
-    key = (fit, place.index)
-    with place.named():
-        steps = [pickle.loads(payload) for payload in payloads]
-        taken, activations = KEPT.pop(key, (0, None))
-        if activations is None and done == 0:
-            taken, activations = 0, steps[0][0](place.first, place.end)
-        if activations is None or taken != done:
-            return Answer(lost=(place.index,))
-        chunk = place.matrix(block, features)
-        for _, scale, step in steps:
-            activations, answer = step(chunk, Held.scaled(scale, activations))
-        KEPT[key] = (done + len(steps), activations)
-        return Answer(answer)
-
-
-def kept(place: Place, fit: str) -> Array:
-    """The activations of a chunk, as they are kept in the worker that visited it."""
-    if (fit, place.index) not in KEPT:
-        raise RuntimeError(f"the activations of chunk {place.index} were lost with their worker: use transform")
-    return np.ascontiguousarray(KEPT[fit, place.index][1])
-
-
-def solved(block: Any, features: int, place: Place, payload: bytes) -> Array:
-    """The activations of a chunk after one step from the start."""
-    with place.named():
-        start, _, step = pickle.loads(payload)
-        chunk = place.matrix(block, features)
-        chunk.check()
-        return np.ascontiguousarray(step(chunk, start(place.first, place.end))[0])
-
-
-def forget(fit: str) -> None:
-    """Drop what a fit has left in this process."""
-    for key in [key for key in KEPT if key[0] == fit]:
-        KEPT.pop(key, None)
-
-
-async def forget_there(fit: str) -> None:
-    """The same, as something that nobody waits for."""
-    forget(fit)
-
-
-class Log:
-    """The steps of a fit, on disk: memory does not grow with the number of iterations."""
-
-    def __init__(self) -> None:
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115
-        weakref.finalize(self, self.file.close)
-        self.ends = [0]
-
-    def __len__(self) -> int:
-        return len(self.ends) - 1
-
-    def append(self, payload: bytes) -> None:
-        """Write down one more step."""
-        self.file.seek(self.ends[-1])
-        self.file.write(payload)
-        self.ends.append(self.file.tell())
-
-    def pieces(self) -> Iterator[tuple[int, list[bytes]]]:
-        """All steps, some at once, each time with the number of those before."""
-        for start in range(0, len(self), AT_ONCE):
-            bounds = self.ends[start : start + AT_ONCE + 1]
-            self.file.seek(bounds[0])
-            yield start, [self.file.read(b - a) for a, b in pairwise(bounds)]
+TRIES = 5  # that a pass has, where workers are lost
 
 
 class DaskData(Chunked):
@@ -176,58 +55,68 @@ class DaskData(Chunked):
             X = X.rechunk({0: "auto", 1: -1})
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
         self.dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        self.client = active_client()
-        memory = 0 if self.client is None else sum(w["memory_limit"] for w in workers(self.client).values())
-        fits = self.client is not None and X.nbytes <= SHARE * memory
-        self.array, self.near = X, self.client.persist(X) if fits else X
-        self.blocks = self.near.to_delayed().ravel().tolist()
+        self.array, self.client = X, active_client()
 
     @property
     def places(self) -> list[Place]:
         """Which samples each chunk holds."""
         return [Place(k, *bounds, self.kind()) for k, bounds in enumerate(pairwise(self.bounds))]
 
-    def compute(self, tasks: Sequence[Any]) -> Any:
-        """Compute delayed values: on the cluster, or on threads of this process with one thread each."""
+    @cached_property
+    def near(self) -> da.Array:
+        """The array, kept by the workers from the first pass on if they have room for it."""
+        fits = self.client is not None and self.array.nbytes <= SHARE * memory(self.client)
+        return self.client.persist(self.array) if fits else self.array
+
+    @cached_property
+    def blocks(self) -> list[Any]:
+        """The chunks, as delayed values."""
+        found: list[Any] = self.near.to_delayed().ravel().tolist()
+        return found
+
+    def run(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
+        """Compute delayed values: on the cluster, or on threads of this process with one thread each.
+
+        Raises LostError if one of ``homes``, the workers that some tasks are bound to, is gone.
+        """
         if self.client is None:
             scheduler = "synchronous" if dask.config.get("scheduler", None) in ("sync", "synchronous") else "threads"
             with threadpool_limits(limits=1):
                 return dask.compute(*tasks, scheduler=scheduler)
-        futures = self.client.compute(list(tasks))
+        futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
         try:
-            return self.client.gather(futures)
+            return [awaited(self.client, f, bound) for f in futures] if bound else self.client.gather(futures)
         except BaseException:
             self.client.cancel(futures)
             raise
 
-    def tree(self, answers: list[Any], most: int) -> list[Any]:
-        """Delayed answers added up until there are at most so many."""
-        while len(answers) > most:
-            answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
-        return answers
-
-    def summed(self, answers: list[Any]) -> Answer:
-        """The sum of delayed answers, added up by a tree."""
+    def compute(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
+        """The same, with errors that say which chunk they come from."""
         try:
-            (answer,) = self.compute(self.tree(answers, 1))
+            return self.run(tasks, homes)
+        except LostError:
+            raise
         except Exception as error:
             raise self.blamed(error) from None
-        return answer
 
     def blamed(self, error: Exception) -> Exception:
         """The error with the name of its chunk, where it was the chunk itself that could not be computed."""
-        if "chunk " in str(error):
+        if hasattr(error, "chunk"):
             return error
         for place, block in zip(self.places, self.blocks, strict=True):
             try:
-                self.compute([delayed(np.shape)(block)])
+                with place.named():
+                    self.run([delayed(np.shape)(block)])
             except Exception as found:
-                try:
-                    with place.named():
-                        raise found
-                except Exception as blamed:
-                    return blamed
+                return found
         return error
+
+    def summed(self, answers: list[Any], homes: Sequence[str | None] = ()) -> Answer:
+        """The sum of delayed answers, added up by a tree."""
+        while len(answers) > 1:
+            answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
+        (answer,) = self.compute(answers, homes)
+        return answer
 
     def chunks(self) -> Iterator[Matrix]:
         """One chunk after the other, brought here."""
@@ -275,105 +164,97 @@ class HeldThere(Held):
         super().__init__(data, r)
         self.data, self.start, self.fit, self.log = data, start, uuid4().hex, Log()
         self.homes: dict[int, str] = {}
-        self.release = weakref.finalize(self, forget_everywhere, data.client, self.fit)
+        self.over = weakref.finalize(self, forget_everywhere, data.client, self.fit)
+
+    def release(self) -> None:
+        """Drop them."""
+        self.over()
 
     def sweep(self, step: Step) -> Any:
         """Let every chunk take a step; the sum of what they return."""
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None
-        answer = self.visited(self.data.places, len(self.log), [payload])
-        self.log.append(payload)
-        tries = 0
-        while answer.lost:
-            if (tries := tries + 1) > 5:
+        try:
+            answer = self.visited(self.data.places, len(self.log), [payload])
+            self.log.append(payload)
+            for _ in range(TRIES):
+                if answer.lost:
+                    answer = Answer(answer.total) + self.repeated([self.data.places[k] for k in answer.lost])
+            if answer.lost:
                 raise RuntimeError(f"workers are lost again and again, and chunks {answer.lost} with them")
-            lost, answer = [self.data.places[k] for k in answer.lost], Answer(answer.total)
-            for done, payloads in self.log.pieces():
-                again = self.visited(lost, done, payloads)
-                answer = answer + (again if done + len(payloads) == len(self.log) else Answer(lost=again.lost))
-                lost = [place for place in lost if place.index not in again.lost]
-        return answer.total
+            return answer.total
+        except BaseException:  # some chunks have taken the step and some have not: nothing can follow
+            self.release()
+            raise
+
+    def repeated(self, places: Sequence[Place]) -> Answer:
+        """Let chunks whose activations are lost take all steps again; the answer to the last."""
+        lost: tuple[int, ...] = ()
+        answer = Answer()
+        for done, payloads in self.log.pieces():
+            answer = self.visited(places, done, payloads)
+            places = [place for place in places if place.index not in answer.lost]
+            lost += answer.lost
+        return Answer(answer.total, lost)
 
     def visited(self, places: Sequence[Place], done: int, payloads: list[bytes]) -> Answer:
-        """Visit some chunks, each in the worker where it was last."""
+        """Visit some chunks, each in the worker where it was last; where that one is gone, in another."""
         if not places:
             return Answer()
-        given = delayed(payloads, pure=False)
-        visits: dict[str | None, list[Any]] = {}
-        for place, home in zip(places, self.at_home(places), strict=True):
-            with staying_at(home):
-                block = self.data.blocks[place.index]
-                task = delayed(visit, pure=False)(block, self.data.shape[1], place, self.fit, done, given)
-            visits.setdefault(home, []).append(task)
-        return self.data.summed([task for tasks in visits.values() for task in self.data.tree(tasks, 1)])
+        for _ in range(TRIES):
+            homes, tasks, given = self.at_home(places), [], delayed(payloads, pure=False)
+            for place, home in zip(places, homes, strict=True):
+                with staying_at(home):
+                    block = self.data.blocks[place.index]
+                    tasks.append(delayed(visit, pure=False)(block, self.data.shape[1], place, self.fit, done, given))
+            try:
+                return self.data.summed(tasks, homes)
+            except LostError:
+                continue
+        raise RuntimeError(f"workers are lost again and again: {TRIES} times in one pass")
 
     def at_home(self, places: Sequence[Place]) -> list[str | None]:
-        """The worker of each chunk: where it was, else where its values lie, else the one with the fewest chunks."""
+        """The worker of each chunk: where it was, else where its values lie, else beside its neighbours.
+
+        Neighbours are added up first. No worker has more than its share of chunks, unless their values lie there.
+        """
         client = self.data.client
-        if client is None:
+        alive = list(client.nthreads()) if client is not None else []
+        if not alive:
             return [None] * len(places)
-        alive = list(workers(client))
         self.homes = {k: home for k, home in self.homes.items() if home in alive}
-        lies = client.who_has() if any(place.index not in self.homes for place in places) else {}
-        for place in places:
-            if place.index not in self.homes:
-                counts = dict.fromkeys(alive, 0)
-                for home in self.homes.values():
-                    counts[home] += 1
-                here = [w for w in lies.get(self.data.blocks[place.index].key, ()) if w in alive]
-                self.homes[place.index] = min(here or alive, key=lambda w: counts[w])
+        homeless = [place.index for place in places if place.index not in self.homes]
+        lies = client.who_has(self.data.near) if homeless else {}
+        counts, share = Counter(self.homes.values()), -(-len(self.data.places) // len(alive))
+        for k in homeless:
+            here = [w for w in lies.get(self.data.blocks[k].key, ()) if w in alive] or alive
+            self.homes[k] = next((w for w in here if counts[w] < share), min(here, key=lambda w: counts[w]))
+            counts[self.homes[k]] += 1
         return [self.homes[place.index] for place in places]
 
     def collected(self) -> da.Array:
         """The activations as a Dask array whose chunks stay in the workers."""
-        self.sweep(unchanged)
-        chunks = []
-        for place, home in zip(self.data.places, self.at_home(self.data.places), strict=True):
+        for _ in range(TRIES):
+            self.sweep(unchanged)
+            try:
+                array = self.persisted()
+            except LostError:
+                continue
+            self.release()
+            return array
+        raise RuntimeError(f"workers are lost again and again: {TRIES} times while activations were collected")
+
+    def persisted(self) -> da.Array:
+        """The activations as results of Dask; raises LostError if some are gone."""
+        client, chunks, homes = self.data.client, [], self.at_home(self.data.places)
+        for place, home in zip(self.data.places, homes, strict=True):
             with staying_at(home):
-                chunks.append(delayed(kept, pure=False)(place, self.fit))
+                chunks.append(delayed(kept, pure=False)(place, self.fit, len(self.log)))
         array = self.data.stacked(chunks, self.shape[1])
-        if self.data.client is None:
-            array = array.persist(scheduler="synchronous")
-        else:
-            array = self.data.client.persist(array, optimize_graph=False)
-            self.data.client.compute(array.sum()).result()
-        self.release()
+        if client is None:
+            return array.persist(scheduler="synchronous")
+        array = client.persist(array, optimize_graph=False)
+        self.data.run([delayed(len)([delayed(np.shape)(chunk) for chunk in array.to_delayed().ravel()])], homes)
+        # should a worker die later, the others are to say that its activations are lost, not to wait for it
+        client.sync(client.scheduler.set_restrictions, worker={chunk.key: None for chunk in chunks})
         return array
-
-
-def unchanged(chunk: Matrix, activations: Array) -> tuple[Array, int]:
-    """The step that leaves everything as it is."""
-    return activations, 0
-
-
-def added(answers: Sequence[Answer]) -> Answer:
-    """The sum of some answers, from the left."""
-    return sum(answers[1:], answers[0])
-
-
-def active_client() -> Any:
-    """The active `distributed.Client`, or None."""
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
-
-
-def staying_at(home: str | None) -> Any:
-    """Tasks made inside go to that worker, as long as it is there."""
-    return dask.annotate(workers=[home], allow_other_workers=True) if home else nullcontext()
-
-
-def workers(client: Any) -> dict[str, Any]:
-    """The workers that a client knows, by address."""
-    found: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-    return found
-
-
-def forget_everywhere(client: Any, fit: str) -> None:
-    """Drop what a fit has left in the workers."""
-    forget(fit)
-    if client is not None and client.status == "running":
-        client.run(forget_there, fit, wait=False)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import kl_div
 
 from ..statistics import Array
+from ..threads import product, summed_product
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, square_sums
 
 
@@ -49,7 +50,11 @@ class DenseData(Matrix):
         return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
-        np.matmul(rest.T, self.matrix if mode else self.matrix.T, out=out.T)
+        X = self.matrix if mode else self.matrix.T
+        if X.shape[0] > X.shape[1]:  # threads share the longer side
+            out.T[...] = summed_product(rest, X)
+        else:
+            product(rest.T, X, out.T)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         activations, parts = (np.asarray(f, dtype=self.dtype) for f in factors)

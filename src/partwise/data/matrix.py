@@ -21,7 +21,6 @@ class Data(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
-    kernels: bool  # whether products with X are kernels of our own, not BLAS's
 
     @property
     def complete(self) -> bool:
@@ -102,7 +101,6 @@ class Matrix(ABC):
     dtype: np.dtype[Any]
     matrix: Any
     squared = True
-    kernels = False
     complete = True
     first = 0
 
@@ -220,7 +218,7 @@ class Wrapped:
 
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
-        self.shape, self.dtype, self.size, self.kernels = data.shape, data.dtype, data.size, data.kernels
+        self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
         self.complete, self.counts = data.complete, data.counts
         self.matrix, self.sqnorm = data.matrix, data.sqnorm
         self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset

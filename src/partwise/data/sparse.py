@@ -20,8 +20,6 @@ LEAST = 256  # compressed rows for which a thread of their own pays
 class SparseData(Matrix):
     """A scipy sparse matrix or array, CSR or CSC (others are converted to CSR), never made dense."""
 
-    kernels = True
-
     def __init__(self, X: Any, check: bool = True) -> None:
         if X.dtype.kind not in "buif":
             raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")

@@ -40,11 +40,9 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
     return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, home=home)
 
 
-def write_nifti(path: Path, parts: Array, brain: Brain | None) -> None:
+def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
     """Parts as one 4-D image, a part a volume, where the data lay."""
     nibabel = extra("nibabel", "brain", "a NIfTI image")
-    if brain is None:
-        raise ValueError(f"{path}: parts can be written as NIfTI only where the data was NIfTI")
     volumes = np.moveaxis(brain.volumes(np.asarray(parts)), 0, -1)
     nibabel.Nifti1Image(volumes.astype(np.float32), brain.affine).to_filename(path)
 

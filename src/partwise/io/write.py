@@ -20,7 +20,8 @@ from .volumes import write_nifti
 from .write_cells import add_to_h5ad, new_h5ad
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-PARTS = (*TABLES, ".nii", ".nii.gz", ".h5ad", ".npy")
+NIFTI = (".nii", ".nii.gz")
+PARTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
 LOADINGS = (*TABLES, ".npy")
 DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
 
@@ -37,6 +38,14 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     return target
 
 
+def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
+    """The path of a file for the parts of a table, found to be one that can hold them."""
+    target = check_target(path, PARTS)
+    if ending(target, NIFTI) and not isinstance(table.home, Brain):
+        raise ValueError(f"{target}: parts can be written as NIfTI only where the data was NIfTI")
+    return target
+
+
 def write_parts(
     path: str | os.PathLike[str],
     components: Array,
@@ -50,10 +59,10 @@ def write_parts(
     ``.h5ad``: parts in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``, beside all
     that was in the .h5ad that the data came from.
     """
-    target, components = check_target(path, PARTS), np.asarray(components)
+    target, components = check_parts_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
-        if ending(target, (".nii", ".nii.gz")):
-            write_nifti(fresh, components, table.home if isinstance(table.home, Brain) else None)
+        if isinstance(table.home, Brain) and ending(target, NIFTI):
+            write_nifti(fresh, components, table.home)
         elif ending(target, (".h5ad",)):
             source = table.home if isinstance(table.home, Path) else None
             obsm = {} if activations is None else {"X_nmf": np.asarray(activations)}

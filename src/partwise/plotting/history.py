@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart
 COLOURS = (INK, "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
 STYLES = ("-", "--", "-.", ":")
+BAR = 0.02  # of sparsity, for each bar of the histogram
 
 
 def convergence(
@@ -160,14 +161,16 @@ def sparsity_histogram(
     intervals = known.asked if asked is None else asked_intervals(asked, known.n_components)
     axis = figure.subplots()
     achieved = known.sparsity[~np.isnan(known.sparsity)].round(9)  # rounding must not part what is equal
-    axis.hist(achieved, bins=101, range=(-0.005, 1.005), color=INK, alpha=0.85, edgecolor="none", label="achieved")
+    middle = 0.0 if intervals is None else float(np.nanmin(intervals))  # what was asked is the middle of a bar
+    edges = (middle + BAR * (np.arange(-51, 52) - 0.5)).tolist()
+    axis.hist(achieved, bins=edges, color=INK, alpha=0.85, edgecolor="none", label="achieved")
     if intervals is not None:
         draw_asked(axis, intervals)
         distance = float(np.nanmax(distances(known.sparsity, intervals), initial=0.0))
         said = "rounding alone" if distance < 1e-9 else f"{distance:.1g}"
         title = f"largest distance from what was asked: {said}" if title is None else title
         axis.legend(frameon=False, fontsize=8)
-    axis.set_xlim(0, 1)
+    axis.set_xlim(-BAR / 2, 1 + BAR / 2)
     axis.set_xlabel("Hoyer sparsity  (0 flat, 1 a single feature)")
     axis.set_ylabel("parts")
     axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))

@@ -51,6 +51,13 @@ class Options(TypedDict, total=False):
     memory_limit : int or str
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
         (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
+    checkpoint : path
+        A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` iterations (10)
+        and at the end.
+    checkpoint_every : int
+    resume_from : path
+        A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
+        never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
     fixed_components : array of shape (at most n_components, features)
         The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
         NaN, and each row that is not there, is a part to be found.
@@ -60,13 +67,6 @@ class Options(TypedDict, total=False):
         What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
     mask : array or scipy sparse of the shape of X
         True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
-    checkpoint : path
-        A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` iterations (10)
-        and at the end.
-    checkpoint_every : int
-    resume_from : path
-        A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
-        never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
     """
 
     init: Any
@@ -78,13 +78,13 @@ class Options(TypedDict, total=False):
     callback: Callback | None
     memory_limit: int | str | None
     n_jobs: int | None
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: int
+    resume_from: str | os.PathLike[str] | None
     fixed_components: Any
     fixed_activations: Any
     missing: Literal["error", "em"]
     mask: Any
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: int
-    resume_from: str | os.PathLike[str] | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -97,13 +97,13 @@ DEFAULTS: dict[str, Any] = {
     "callback": None,
     "memory_limit": None,
     "n_jobs": None,
+    "checkpoint": None,
+    "checkpoint_every": 10,
+    "resume_from": None,
     "fixed_components": None,
     "fixed_activations": None,
     "missing": "error",
     "mask": None,
-    "checkpoint": None,
-    "checkpoint_every": 10,
-    "resume_from": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -212,15 +212,8 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif isinstance(start, str) and start == "gradual":
-                first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
-                factors = [*self.starting_factors("samples", first, scaled), *more]
-                for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
-                    relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-                    factors = [b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)]
-                    factors = fit(
-                        factors, relaxed, max_iter=10, tol=0, max_time=limits["max_time"], n_jobs=limits["n_jobs"]
-                    ).factors
-                factors = [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+                few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
+                factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
             about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
@@ -228,6 +221,17 @@ class Task:
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+
+    def gradual(
+        self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
+    ) -> Factors:
+        """Factors from a few iterations at each of several lower sparsities."""
+        first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
+        factors = [*self.starting_factors("samples", first, scaled), *more]
+        for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
+            relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+            factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
+        return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """The blocks, with what is known left alone: its other side takes the scale."""

@@ -1,5 +1,9 @@
-// Headings sort the table: once up, once more down. Numbers as numbers, names as names, what is missing last.
 "use strict";
+for (const link of document.querySelectorAll(".card a")) {
+  const place = document.querySelector(`${link.hash} .thumb`); // pictures are stored once, and stand here too
+  if (place) place.append(link.firstElementChild.cloneNode(true));
+}
+// Headings sort the table: once up, once more down. Numbers as numbers, names as names, what is missing last.
 for (const button of document.querySelectorAll("thead button")) {
   button.addEventListener("click", () => {
     const heading = button.closest("th");

@@ -119,8 +119,8 @@ def first_names(found: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
 
 
 def table(known: Summary, look: Look, top: int) -> str:
-    """The parts as a table that headings sort."""
-    numbers = [f'<span class="thumb">{thumbnail(look, known, j)}</span>' for j in range(known.n_components)]
+    """The parts as a table that headings sort. The page's script puts the pictures in, so that each is stored once."""
+    picture = '<span class="thumb"></span>' if isinstance(look, Images | Lines) else ""
     shown = [*columns(known, top)]
     headings = ["Part", *(column.heading for column in shown)]
     head = "".join(
@@ -129,8 +129,7 @@ def table(known: Summary, look: Look, top: int) -> str:
         for k, heading in enumerate(headings)
     )
     rows = []
-    for j, picture in enumerate(numbers):
-        picture = picture if isinstance(look, Images | Lines) else ""
+    for j in range(known.n_components):
         cells = [f'<th scope="row" role="rowheader" data-key="{j + 1}">{picture}{j + 1}</th>']
         for column in shown:
             key = html.escape(str(column.keys[j]))

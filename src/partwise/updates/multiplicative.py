@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..statistics import Array, Stats
+from ..threads import product
 from .protocol import State
 from .sets import Sets
 
@@ -49,7 +50,7 @@ class Multiplicative:
         """Improve ``factor`` in place."""
         gram = stats.gram.astype(factor.dtype)
         for _ in range(self.repeats):
-            model = (gram @ factor.T).T
+            model = product(gram, factor.T).T
             if sets.nonnegative:
                 wanted = np.maximum(stats.cross + factor.dtype.type(self.l1), 0)
                 small = np.maximum(self.epsilon * model.max(axis=1), 1e-30 * wanted.max(axis=1))  # a ratio is finite

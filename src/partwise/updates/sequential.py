@@ -25,7 +25,7 @@ from ..compiled import kernel, reduction
 from ..projections.columns import FAST, project_column
 from ..projections.fast import sparse_opt_from
 from ..statistics import Array, Stats
-from ..threads import in_parts
+from ..threads import in_parts, product
 from .protocol import State
 from .sets import Sets
 
@@ -96,7 +96,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table:
         weights = staying(gram, order)
         for start in range(0, len(order), BLOCK):
             block = order[start : start + BLOCK]
-            np.matmul(weights[start : start + BLOCK], factor.T, out=share[: len(block)])
+            product(weights[start : start + BLOCK], factor.T, share[: len(block)])
             sweep_block(factor.T, cross.T, gram, block, table, thresholds, share)
 
 

@@ -1,0 +1,60 @@
+"""Grey matter of 185 people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ..statistics import Array
+from .archive import arrays_in
+from .fetch import find, folders
+
+FILE = "smri_ixi_gm185.npz"
+
+
+def load_smri(path: str | os.PathLike[str] | None = None) -> tuple[Array, Array]:
+    """Grey-matter density of 185 subjects of the IXI study, in [0, 1], at 2 mm, smoothed by 10 mm.
+
+    The set stands in for the SSNMF paper's 269 scans, which are private. It was derived from public segmentations by
+    affine alignment and is not hosted in this form, so that it is never downloaded: the file has to be there.
+
+    Terms: IXI (https://brain-development.org/ixi-dataset/) is CC BY-SA 3.0; the segmentations are for research.
+
+    Parameters
+    ----------
+    path : path, optional
+        An .npz file with `X` (voxels × subjects, uint8) and `mask` (a box of bool, True for each voxel of X), or a
+        folder with smri_ixi_gm185.npz. Without it, that is looked for as in `load_orl`.
+
+    Returns
+    -------
+    X : array of shape (185, 219688), float32
+        The stored bytes divided by 255: ready to be fitted, at half the memory of float64.
+    mask : array of shape (71, 92, 71), bool
+        Where the voxels lie: ``volume[mask] = X[i]``.
+
+    Examples
+    --------
+    >>> X, mask = load_smri("Downloads/smri_ixi_gm185.npz")  # doctest: +SKIP
+    """
+    place = find(FILE) if path is None else Path(path)
+    if place is not None and place.is_dir():
+        place = place / FILE
+    if place is None or not place.is_file():
+        where = " or ".join(map(str, folders())) if place is None else place.parent
+        raise FileNotFoundError(
+            f"{FILE} is not in {where}, and is hosted nowhere: make it from the grey-matter segmentations of IXI "
+            "(https://brain-development.org/ixi-dataset/), with X (voxels × subjects, uint8) and mask (a box of bool), "
+            "and name its folder in PARTWISE_DATA"
+        )
+    stored, mask = arrays_in(place, "X", "mask")
+    if stored.dtype != np.uint8 or stored.ndim != 2 or mask.dtype != bool or np.count_nonzero(mask) != len(stored):
+        raise ValueError(
+            f"{place} has X of shape {stored.shape} and type {stored.dtype}, and a mask of {np.count_nonzero(mask)} "
+            "voxels: X must be uint8, with a row for each voxel of the mask"
+        )
+    X = np.empty(stored.shape[::-1], np.float32)
+    np.divide(stored.T, np.float32(255), out=X)
+    return X, mask

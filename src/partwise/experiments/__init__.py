@@ -1,0 +1,37 @@
+"""The paper's experiments, one figure a file, behind ``partwise reproduce``.
+
+Each file holds an ``EXPERIMENT``: how it is run, drawn and judged, in full size and in a quick one. Names are known
+without importing any of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .experiment import Experiment
+
+NAMES = (
+    "figure1_left",
+    "figure1_right",
+    "figure2",
+    "figure3",
+    "figure4",
+    "figure5",
+    "figure6",
+    "figure7",
+    "appendix",
+)
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name.
+
+    >>> find("figure4").title
+    'ORL: error against time'
+    """
+    if name not in NAMES:
+        raise ValueError(f"{name!r} is not one of the figures {', '.join(NAMES)}")
+    found: Experiment = import_module(f".{name}", __name__).EXPERIMENT
+    return found

@@ -1,0 +1,172 @@
+"""Dask arrays, clusters of processes, and what tests of both share: a catalogue of its own.
+
+Fixtures are to be imported by the files that use them: not every test is to bring a cluster.
+"""
+
+import gc
+import importlib
+import signal
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import planted
+
+import partwise as pw
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+cluster_data = importlib.import_module("partwise.data.cluster")
+visits = importlib.import_module("partwise.data.visits")
+by_value = pytest.importorskip("cloudpickle").register_pickle_by_value  # workers cannot import test files
+by_value(sys.modules[__name__])
+
+CHUNKS = ((40, 10, 30, 1, 44, 25), 24)
+SHORT = {"max_iter": 6, "tol": 0, "random_state": 0}
+FORMS = {"dense": np.asarray, "CSR matrix": sp.csr_matrix, "CSR array": sp.csr_array, "CSC matrix": sp.csc_matrix}
+
+
+@pytest.fixture(name="X")
+def small(rng):
+    """150 × 24, of rank 4 and noise, a third of it zero."""
+    return np.maximum(planted(rng, n=150, m=24, r=4).X - 0.05, 0)
+
+
+def chunked(X, form=np.asarray, chunks=CHUNKS):
+    """X as a Dask array of chunks of some form."""
+    given = da.from_array(X, chunks=chunks)
+    return given if form is np.asarray else given.map_blocks(form, dtype=X.dtype, meta=form(np.empty((0, 0), X.dtype)))
+
+
+def changed(X, change):
+    """A Dask array whose blocks go through ``change(block, number)``, with nothing called before it is computed."""
+
+    def one(block, block_id=None):
+        return change(block, block_id[0])
+
+    return chunked(X).map_blocks(one, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
+
+
+def counted(X):
+    """X in chunks, and the list of chunks computed so far."""
+    seen = []
+
+    def count(block, number):
+        seen.append(number)
+        return block
+
+    return changed(X, count), seen
+
+
+def assert_same(result, wanted, tol=1e-8):
+    """The result of a recipe for a Dask array is the one in memory."""
+    assert isinstance(result.activations, da.Array)
+    assert result.components.dtype == wanted.components.dtype
+    assert result.activations.dtype == wanted.activations.dtype
+    np.testing.assert_allclose(result.components, wanted.components, atol=tol)
+    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=tol * wanted.activations.max())
+    np.testing.assert_allclose(result.losses, wanted.losses, atol=tol * wanted.losses[0])
+    assert result.relative_error == pytest.approx(wanted.relative_error, rel=1e-3 if tol > 1e-6 else 1e-6)
+    assert (result.n_iter, result.stop_reason) == (wanted.n_iter, wanted.stop_reason)
+
+
+def assert_same_model(model, wanted, tol=1e-8):
+    """The fitted estimator is the one in memory."""
+    for name in ("components_", "explained_", "sparsity_", "reconstruction_err_", "n_iter_", "stop_reason_"):
+        if name == "stop_reason_":
+            assert model.stop_reason_ == wanted.stop_reason_
+        else:
+            np.testing.assert_allclose(getattr(model, name), getattr(wanted, name), atol=tol, err_msg=name)
+    np.testing.assert_allclose(model.loss_curve_, wanted.loss_curve_, atol=tol * wanted.loss_curve_[0])
+
+
+def eventually(true, seconds=5.0):
+    """Whether something comes true in time."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        gc.collect()
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """What another test has left is not this one's fault."""
+    visits.KEPT.clear()
+
+
+@pytest.fixture(name="scheduler", params=["threads", "synchronous"])
+def own_scheduler(request):
+    """Dask's own schedulers, the threads being several wherever the tests run."""
+    assert cluster_data.active_client() is None
+    with dask.config.set(scheduler=request.param, num_workers=3):
+        yield request.param
+
+
+@contextmanager
+def connected(n):
+    """A cluster of n processes that have loaded their kernels."""
+    with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as found:
+        with distributed.Client(found):
+            X = planted(np.random.default_rng(0), n=4, m=9, r=2).X
+            pw.ssnmf(chunked(X, chunks=(1, 9)), 2, sparsity=0.3, max_iter=1, random_state=0)
+        yield found
+
+
+@contextmanager
+def no_longer_than(seconds):
+    """What waits for ever fails."""
+
+    def late(number, frame):
+        pytest.fail(f"it takes longer than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(name="processes", scope="module")
+def two_processes():
+    with connected(2) as found:
+        yield found
+
+
+@pytest.fixture(name="client")
+def on_processes(processes):
+    with distributed.Client(processes) as found, no_longer_than(100):
+        assert cluster_data.active_client() is found
+        found.run(lambda: importlib.import_module("partwise.data.visits").KEPT.clear())
+        yield found
+
+
+def kept(client):
+    """How many chunks the workers keep activations of."""
+    return sum(
+        client.run(lambda: len(importlib.import_module("partwise.data.visits").KEPT), on_error="ignore").values()
+    )
+
+
+def tasks(client):
+    """How many tasks the scheduler knows, how many results there are, and how many bytes they take."""
+
+    def known(dask_scheduler):
+        states = dask_scheduler.tasks.values()
+        results = [state.nbytes for state in states if state.state == "memory"]
+        return len(states), len(results), sum(results)
+
+    return client.run_on_scheduler(known)
+
+
+def assert_nothing_is_left(client, but=0):
+    assert eventually(lambda: kept(client) == 0), f"activations of {kept(client)} chunks"
+    assert eventually(lambda: tasks(client)[0] == but), f"{tasks(client)[0]} tasks instead of {but}"

@@ -1,0 +1,258 @@
+"""Generators know their parts; pictures are read as they are written; the collected sets are what they were."""
+
+import hashlib
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from partwise import datasets, hoyer_sparsity
+from partwise.datasets import read_pgm
+from partwise.datasets.faces import CBCL, ORL, digest
+from partwise.datasets.fetch import find
+
+SMALL = {
+    "bars": lambda **more: datasets.bars(60, 5, **more),
+    "swimmer": lambda **more: datasets.swimmer((12, 9), torso=6, limb=3),
+    "planted": lambda **more: datasets.planted(30, 40, 3, noise=0, **more),
+    "nine_by_nine": lambda **more: datasets.nine_by_nine(noise=0, **more),
+    "brain_volume": lambda **more: datasets.brain_volume(7, (9, 11, 6), parts=4, noise=0, dtype=float, **more),
+}
+NOISY = {
+    "planted": lambda noise, **more: datasets.planted(80, 60, 4, noise=noise, **more),
+    "nine_by_nine": lambda noise, **more: datasets.nine_by_nine(noise=noise, **more),
+    "brain_volume": lambda noise, **more: datasets.brain_volume(20, (9, 11, 6), parts=4, noise=noise, **more),
+}
+each = pytest.mark.parametrize("make", SMALL.values(), ids=SMALL)
+each_noisy = pytest.mark.parametrize("make", NOISY.values(), ids=NOISY)
+
+
+@each
+def test_it_is_made_of_its_parts(make):
+    data = make()
+    np.testing.assert_allclose(data.X, data.activations @ data.components, rtol=1e-12, atol=1e-12)
+    assert data.X.shape[1] == np.prod(data.shape)
+    assert data.X.min() >= 0
+    assert data.components.min() >= 0
+    assert data.activations.min() >= 0
+    assert (data.components.max(axis=1) > 0).all()
+    assert np.linalg.matrix_rank(data.components) >= len(data.components) - 3  # bars: 1; swimmer: 3 (limbs share a sum)
+
+
+@each
+def test_it_is_a_function_of_the_seed(make, request):
+    assert np.array_equal(make(random_state=3).X, make(random_state=3).X)
+    if request.node.callspec.id != "swimmer":
+        assert not np.array_equal(make(random_state=3).X, make(random_state=4).X)
+
+
+@each_noisy
+def test_noise_has_its_level(make):
+    clean, dirty = make(0), make(0.05)
+    assert np.array_equal(clean.components, dirty.components)
+    inside = 3 * 0.05 * clean.X.std() < clean.X  # away from zero, where nothing is cut off
+    scatter = (dirty.X - clean.X)[inside].std() / np.sqrt(np.square(clean.X).mean())
+    assert 0.04 < scatter < 0.06
+    assert dirty.X.min() >= 0
+
+
+@pytest.mark.parametrize("sparsity", [0.3, 0.9, [0.5, 0.6, 0.7], (0.75, 0.8)], ids=str)
+def test_planted_parts_have_their_sparsity(sparsity):
+    parts = datasets.planted(parts=3, sparsity=sparsity).components
+    found = hoyer_sparsity(parts, axis=1)
+    low, high = sparsity if isinstance(sparsity, tuple) else (sparsity, sparsity)
+    assert (found >= np.array(low) - 1e-9).all()
+    assert (found <= np.array(high) + 1e-9).all()
+
+
+def test_bars_are_rows_and_columns():
+    data = datasets.bars(4000, 6, random_state=1)
+    pictures = data.components.reshape(12, 6, 6)
+    assert all((pictures[i, i] == 1).all() and (pictures[6 + i, :, i] == 1).all() for i in range(6))
+    assert (data.components.sum(axis=1) == 6).all()
+    assert abs(data.activations.mean() - 1 / 6) < 0.01
+    assert datasets.bars(probability=1).activations.all()
+
+
+def test_swimmers_are_whole():
+    data = datasets.swimmer()
+    assert len(np.unique(data.X, axis=0)) == 256
+    assert set(np.unique(data.X)) == {0.0, 1.0}
+    assert (data.X.sum(axis=1) == 12 + 4 * 6).all()
+    assert (data.components[:16].sum(axis=1) == 6).all()
+    assert data.components[16].sum() == 12
+
+
+def test_the_drawn_swimmers_are_the_ones_passed_around():
+    X, shape = datasets.load_swimmer()
+    stored = X.reshape(256, *shape).transpose(2, 1, 0).reshape(220, 256).astype(np.uint8)
+    known = "9277d375a76ca36ed05c9c0f6591a21d5d028c3928f10bb6930208953c63e389"
+    assert hashlib.sha256(stored.tobytes()).hexdigest() == known
+
+
+def test_stored_swimmers_are_the_drawn_ones(tmp_path):
+    X, shape = datasets.load_swimmer()
+    np.savez(tmp_path / "a.npz", X=X.reshape(256, *shape).transpose(2, 1, 0).reshape(220, 256).astype(np.uint8))
+    assert np.array_equal(datasets.load_swimmer(tmp_path / "a.npz")[0], X)
+    np.savez(tmp_path / "b.npz", X=X)
+    with pytest.raises(ValueError, match=r"shape \(256, 220\)"):
+        datasets.load_swimmer(tmp_path / "b.npz")
+
+
+def test_volumes_are_empty_outside_of_the_brain():
+    data = datasets.brain_volume(5, (20, 24, 16), parts=6)
+    seen = data.X.any(axis=0).reshape(data.shape)
+    assert not seen[0, 0].any()
+    assert not seen[-1, -1, -1]
+    assert abs(seen.mean() - np.pi / 6) < 0.03  # an ellipsoid in its box
+
+
+def test_both_precisions_are_the_same_volume():
+    single, double = (datasets.brain_volume(5, (8, 9, 7), parts=3, dtype=kind).X for kind in (np.float32, float))
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-5)
+
+
+def test_volumes_take_no_memory_beside_their_own():
+    tracemalloc.start()
+    data = datasets.brain_volume(200, (30, 32, 16), parts=10)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    own = data.X.nbytes + data.components.nbytes + data.activations.nbytes
+    assert peak < own + 12 * data.X.shape[1] * 8
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: datasets.bars(0), "samples=0: give a whole number"),
+        (lambda: datasets.bars(size=2.5), "size=2.5"),
+        (lambda: datasets.bars(probability=1.5), "probability=1.5"),
+        (lambda: datasets.bars(random_state="a"), "random_state='a'"),
+        (lambda: datasets.planted(parts=2, sparsity=[0.5]), "sparsity has 1 values"),
+        (lambda: datasets.planted(sparsity=1.2), r"outside \[0, 1\]"),
+        (lambda: datasets.planted(noise=-1), "noise=-1"),
+        (lambda: datasets.planted(noise=float("nan")), "noise=nan"),
+        (lambda: datasets.nine_by_nine(samples=-3), "samples=-3"),
+        (lambda: datasets.brain_volume(1, (3, 4)), r"shape=\(3, 4\): give three"),
+        (lambda: datasets.brain_volume(1, (3, 4, 0)), "shape=0"),
+        (lambda: datasets.brain_volume(1, (3, 4, 5), dtype=int), "float32 or float64"),
+        (lambda: datasets.swimmer(7), "shape=7: give a pair"),
+        (lambda: datasets.swimmer((10, 10)), r"too small for the figure: it needs \(22, 13\)"),
+        (lambda: datasets.swimmer(torso=5), "torso=5 is shorter than two limbs of 6"),
+    ],
+)
+def test_what_cannot_be_made_is_said(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+PICTURE = np.arange(12).reshape(3, 4)
+WIDE = PICTURE * 5000
+
+
+@pytest.mark.parametrize(
+    ("raw", "picture"),
+    [
+        (b"P5\n4 3\n255\n" + bytes(range(12)), PICTURE),
+        (b"P5 4 3 11 " + bytes(range(12)) + b"\n", PICTURE),
+        (b"P5 # one\n# two\n4 # three\n3\n# P2 9 9\n255# four\n" + bytes(range(12)), PICTURE),
+        (b"P5\r\n4\t3\n255\n" + bytes(range(12)), PICTURE),
+        (b"P5 4 3 65535\n" + WIDE.astype(">u2").tobytes(), WIDE),
+        (b"P2 4 3 255\n" + b" ".join(b"%d" % v for v in range(12)), PICTURE),
+        (b"P2\n4 3\n55000\n" + b"\n".join(b"%d # v" % v for v in WIDE.ravel()), WIDE),
+        (b"P5 1 1 255\n#", np.array([[35]])),
+        (b"P5 1 1 255\n\n", np.array([[10]])),
+    ],
+)
+def test_pictures_are_read_as_they_are_written(raw, picture):
+    read = read_pgm(raw)
+    assert read.dtype == (np.uint8 if picture.max() < 256 else np.uint16)
+    assert read.dtype.isnative
+    assert read.flags.writeable
+    assert np.array_equal(read, picture)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "no PGM picture"),
+        (b"<!DOCTYPE html>", "it begins with b'<!DOCTYPE ht'"),
+        (b"P6 1 1 255\n000", "no PGM picture"),
+        (b"P5", "no PGM picture"),
+        (b"P5 4 3", "no PGM picture"),
+        (b"P5 -4 3 255\n", "no PGM picture"),
+        (b"P5 99999999999999999999 1 255\n0", "no PGM picture"),
+        (b"P5 " + b"#" * 10**6, "no PGM picture"),
+        (b"P5 0 3 255\n", "none may be 0"),
+        (b"P5 4 3 0\n" + bytes(12), "none may be 0"),
+        (b"P5 4 3 65536\n" + bytes(24), "grey values to 65536"),
+        (b"P5 4 3 255\n" + bytes(11), "11 bytes for a picture of 12"),
+        (b"P5 4 3 256\n" + bytes(12), "12 bytes for a picture of 24"),
+        (b"P5 4 3 255\n" + bytes(13), "13 bytes for a picture of 12"),
+        (b"P5 999999999 999999999 255\n" + bytes(5), "5 bytes for a picture of"),
+        (b"P5 4 3 5\n" + bytes(range(12)), "a grey value of 11 and says that 5"),
+        (b"P2 2 1 255\n1", "1 words for a picture of 2"),
+        (b"P2 2 1 255\n1 -2", "2 words"),
+        (b"P2 2 1 255\n1 x", "2 words"),
+        (b"P2 2 1 255\n1 " + b"9" * 10**4, "2 words"),
+        (b"P2 2 1 255\n1 256", "a grey value of 256"),
+    ],
+)
+def test_what_is_no_picture_is_said(raw, message):
+    with pytest.raises(ValueError, match=message):
+        read_pgm(raw, "x.pgm")
+
+
+def test_digits_are_embedded():
+    X, shape = datasets.load_digits()
+    assert (X.shape, shape, X.max()) == ((1797, 64), (8, 8), 16)
+
+
+def smri(tmp_path, **changed):
+    rng = np.random.default_rng(0)
+    mask = rng.random((4, 5, 6)) < 0.5
+    arrays = {"X": rng.integers(0, 256, (mask.sum(), 7), np.uint8), "mask": mask} | changed
+    np.savez(tmp_path / "smri_ixi_gm185.npz", **arrays)
+    return arrays
+
+
+def test_scans_are_samples_by_voxels(tmp_path, monkeypatch):
+    stored = smri(tmp_path)
+    monkeypatch.setenv("PARTWISE_DATA", str(tmp_path))
+    for path in (None, tmp_path, tmp_path / "smri_ixi_gm185.npz"):
+        X, mask = datasets.load_smri(path)
+        assert (X.dtype, X.flags.c_contiguous) == (np.float32, True)
+        np.testing.assert_array_equal(X, (stored["X"].T / 255).astype(np.float32))
+        np.testing.assert_array_equal(mask, stored["mask"])
+
+
+@pytest.mark.parametrize(
+    "changed", [{"mask": np.ones((2, 2, 2), bool)}, {"X": np.zeros((60, 7))}, {"X": np.zeros(60, np.uint8)}]
+)
+def test_other_scans_are_refused(tmp_path, changed):
+    smri(tmp_path, **changed)
+    with pytest.raises(ValueError, match="a row for each voxel of the mask"):
+        datasets.load_smri(tmp_path)
+
+
+def test_scans_that_are_nowhere_are_explained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARTWISE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(FileNotFoundError, match=r"data or .*hosted nowhere: make it from .*IXI.*name its folder"):
+        datasets.load_smri()
+    with pytest.raises(FileNotFoundError, match="hosted nowhere"):
+        datasets.load_smri(tmp_path)
+
+
+@pytest.mark.parametrize("faces", [ORL, CBCL], ids=lambda faces: faces.what)
+def test_the_faces_at_hand_are_the_published_ones(faces):
+    place = find(faces.places[0])
+    if place is None:
+        pytest.skip(f"{faces.places[0]} is not here")
+    pictures = faces.read(place)
+    assert digest(pictures[::-1]) == faces.digest
+    if faces is ORL:  # in the published order, too: person by person
+        known = "2e4844a9f4fa4397058f69d6208047170f2e9d399cda18b55c1e8d28f0a83431"
+        assert hashlib.sha256(pictures.tobytes()).hexdigest() == known

@@ -1,0 +1,71 @@
+"""Every code block of the README and the docs runs, page by page, each page in an empty folder.
+
+``python`` blocks of a page share their names, ``sh`` blocks find ``partwise``; ``text`` is not code. What a page takes
+for granted (a file that the reader has) stands before it in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^(?:```|<!-- )(\w*)\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"python", "sh", "text"}
+
+
+def blocks(page):
+    """(language, code) of each block."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_says_what_it_is(page):
+    assert {language for language, _ in blocks(page)} <= LANGUAGES
+    fences = re.findall(r"^```", page.read_text(encoding="utf-8"), re.MULTILINE)
+    hidden = re.findall(r"^<!-- (?:python|sh)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) + 2 * len(hidden) == 2 * len(blocks(page))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+def test_every_block_runs(page, tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    command = tools / "partwise"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m partwise "$@"\n')
+    command.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    script = work / "page.py"
+    lines = ["import subprocess", "if __name__ == '__main__':"]  # a cluster's workers import the page anew
+    for language, code in blocks(page):
+        if language == "python":
+            lines += [f"    {line}" for line in code.splitlines()]
+        elif language == "sh":
+            lines.append(f"    subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)")
+    script.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", str(script)],
+        cwd=work,
+        env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "MPLBACKEND": "agg"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_leads_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target]
+    assert not [target for target in local if not (page.parent / target).exists()]
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
