@@ -85,7 +85,7 @@ def select(
     >>> [round(row["heldout_error"], 1) for row in found.rows]
     [0.2, 0.0]
     """
-    ranks, sparsities = as_ranks(ranks), as_path_of(sparsities)
+    ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
     observed = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", mask)
     question = {
@@ -124,7 +124,7 @@ def as_ranks(ranks: Any) -> list[int]:
     return found
 
 
-def as_path_of(sparsities: Any) -> tuple[Any, ...]:
+def as_levels(sparsities: Any) -> tuple[Any, ...]:
     """Sparsities from low to high, None first, each once."""
     alone = sparsities is None or isinstance(sparsities, float | int | np.number | str)
     several = [sparsities] if alone or not isinstance(sparsities, Iterable) else list(sparsities)
