@@ -8,6 +8,7 @@ import numpy as np
 
 from ..selection import Selection
 from ..selection.table import sparsity_in_words
+from ..statistics import Array
 from .gallery import new_figure
 from .history import COLOURS, STYLES
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 MARKERS = "osD^vP*X"  # told apart without colour too
-PANELS = {
-    "heldout": ("heldout_error", "held-out relative error"),
-    "stability": ("stability", "stability  (cosine of matched parts)"),
+PANELS = {  # the column, what it is, and what it cannot exceed
+    "heldout": ("heldout_error", "held-out relative error", np.inf),
+    "stability": ("stability", "stability  (cosine of matched parts)", 1.0),
 }
 
 
@@ -49,10 +50,13 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
     figure = figure or new_figure(8.4, 3.4)
     axes = figure.subplots(1, 2, sharex=True)
     asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
-    for axis, (name, (column, label)) in zip(axes, PANELS.items(), strict=True):
+    for axis, (name, (column, label, most)) in zip(axes, PANELS.items(), strict=True):
         for k, sparsity in enumerate(asked):
             rows = [row for row in found.rows if row["sparsity"] == sparsity]
-            draw_line(axis, k, len(asked), rows, column, f"{name}_std", sparsity_in_words(sparsity))
+            values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
+            bars = np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))
+            places = np.array([row["rank"] for row in rows]) + 0.05 * (k - (len(asked) - 1) / 2)  # bars side by side
+            draw_line(axis, k, places, values, bars, sparsity_in_words(sparsity))
         finish(axis, label, sorted({row["rank"] for row in found.rows}))
     axes[1].set_ylim(top=1.02)
     if not np.isfinite([row["stability"] for row in found.rows]).any():
@@ -71,13 +75,12 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
     return figure
 
 
-def draw_line(axis: Any, k: int, lines: int, rows: list[Any], column: str, spread: str, label: str) -> None:
-    """The ``k``-th line, moved aside a little so that bars do not cover each other."""
-    aside = 0.05 * (k - (lines - 1) / 2) if lines > 1 else 0.0
+def draw_line(axis: Any, k: int, places: Array, values: Array, bars: tuple[Array, Array], label: str) -> None:
+    """The ``k``-th line, with its bars."""
     axis.errorbar(
-        [row["rank"] + aside for row in rows],
-        [row[column] for row in rows],
-        yerr=np.nan_to_num([row[spread] for row in rows]),
+        places,
+        values,
+        yerr=bars,
         color=COLOURS[k % 8],
         linestyle=STYLES[k // 8 % 4],
         marker=MARKERS[k % 8],

@@ -63,7 +63,7 @@ def select(
     missing, mask
         Entries that nobody knows, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
-        The same one gives the same table, whatever ``n_jobs``.
+        The same one gives the same table, but for rounding, whatever ``n_jobs``.
     n_jobs : int
         Processes (joblib), each with one thread; −1: one on each core.
     checkpoint : path
