@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out, 
 
 from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 
+import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
+
 
 @pytest.fixture
 def rng():

@@ -16,7 +16,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"updates"},
     {"metrics", "data"},
     {"ask", "start"},
-    {"interrupts", "summary"},
+    {"interrupts", "summary", "slices"},
     {"blocks"},
     {"fit", "middle"},
     {"stream", "running"},

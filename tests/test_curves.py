@@ -44,6 +44,11 @@ def test_a_method_has_one_colour():
     assert b.lines[0].get_color() in [line.get_color() for line in a.lines]
 
 
+def test_a_single_point_is_seen():
+    figure = curves([Panel("a", [Line("one", [2.0, 2.0], [1.0, 1.0]), lines()[0]])], title="", x="", y="")
+    assert [line.get_marker() for line in figure.get_axes()[0].lines[:2]] == ["o", "None"]
+
+
 @pytest.mark.parametrize("r", [1, 3, 4, 5])
 def test_a_mosaic_holds_every_part(rng, r):
     parts = rng.random((r, 6))

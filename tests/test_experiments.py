@@ -38,7 +38,7 @@ COLUMNS = {
     "figure6": RACE,
     "figure7": {
         *("data", "method", "sparsity", "seed", "budget"),
-        *("part", "achieved", "overlap", "relative_error"),
+        *("updates", "part", "achieved", "overlap", "relative_error"),
     },
     "appendix": RACE - {"error"} | {"activation_sparsity", "explained"},
 }

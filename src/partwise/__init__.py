@@ -18,14 +18,16 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .ask import CapacityWarning
-    from .estimators import MiniBatchSparseNMF, SparseNMF, load
+    from .data import COO
+    from .estimators import MiniBatchSparseNMF, SparseCP, SparseNMF, load
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
-    from .recipes import bisparse, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
+    from .recipes import bisparse, cp, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
     from .selection import Selection, select
 
 _HOMES = {
     "AtMost": "projections",
+    "COO": "data",
     "CapacityWarning": "ask",
     "FreeNorm": "projections",
     "Grouped": "projections",
@@ -36,8 +38,10 @@ _HOMES = {
     "Nonnegative": "projections",
     "Result": "factorize",
     "Selection": "selection",
+    "SparseCP": "estimators",
     "SparseNMF": "estimators",
     "bisparse": "recipes",
+    "cp": "recipes",
     "grouped": "recipes",
     "hoyer_sparsity": "projections",
     "l0": "recipes",
@@ -54,6 +58,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "COO",
     "AtMost",
     "CapacityWarning",
     "FreeNorm",
@@ -65,9 +70,11 @@ __all__ = [
     "Nonnegative",
     "Result",
     "Selection",
+    "SparseCP",
     "SparseNMF",
     "__version__",
     "bisparse",
+    "cp",
     "grouped",
     "hoyer_sparsity",
     "l0",

@@ -187,20 +187,20 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
 
 
-def warn_of_capacity(sets: Columns, data: Data) -> None:
+def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     """Warn where the parts' effective sizes add up to less than the features that are not zero everywhere."""
-    m = data.shape[1]
+    m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     table = sets.encoded(m)
     if table is None or not sets.unit_norm or not np.isin(table[:, 0], list(METHODS.values())).all():
         return
     capacity = float(np.square(table[:, 2]).sum())
     if capacity < m:
-        used = int(np.count_nonzero(data.sqnorms(1)))
+        used = int(np.count_nonzero(data.sqnorms(mode)))
         if capacity < used:
             even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
             warn_user(
-                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} features in all, and "
-                f"X has {used} features that are not zero (of {m}): the parts cannot cover X evenly, so expect a large "
-                f"error. Ask for more parts, or for a sparsity of at most {max(even, 0):.2f}",
+                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} {features} in all, "
+                f"and X has {used} {features} that are not zero (of {m}): the parts cannot cover X evenly, so expect a "
+                f"large error. Ask for more parts, or for a sparsity of at most {max(even, 0):.2f}",
                 CapacityWarning,
             )

@@ -55,7 +55,7 @@ class Result:
     Attributes
     ----------
     factors : list
-        [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ.
+        [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ. Of a tensor one for each mode.
     losses, times : arrays
         ½‖X − model‖² plus penalties, and seconds since the call, at the start and after each iteration.
     n_iter : int
@@ -69,6 +69,8 @@ class Result:
         Whether a tolerance was asked for, and max_iter iterations were too few to meet it.
     middle : array or None
         D (r × r), where the model is activations·D·components.
+    weights : array of shape (r,), or None
+        Of the components of a tensor, whose model is Σ_j weights_j · factors[0][:, j] ∘ factors[1][:, j] ∘ …
     encoder : Block or None
         How the activations of new samples are found, where samples can be solved one by one.
     """
@@ -82,18 +84,19 @@ class Result:
     relative_error: float
     exhausted: bool = False
     middle: Array | None = None
+    weights: Array | None = None
     encoder: Block | None = None
     states: list[State] = field(default_factory=list, repr=False)
 
     @property
     def activations(self) -> Array:
-        """How much of each part is in each sample (samples × r)."""
-        return self.factors[0]
+        """How much of each part is in each sample (samples × r); of matrices alone."""
+        return self._of_matrix("activations")[0]
 
     @property
     def components(self) -> Array:
-        """The parts, one a row (r × features)."""
-        return self.factors[1].T
+        """The parts, one a row (r × features); of matrices alone."""
+        return self._of_matrix("components")[1].T
 
     @property
     def sparsity(self) -> Array:
@@ -104,6 +107,19 @@ class Result:
     def activation_sparsity(self) -> Array:
         """The achieved Hoyer sparsity of each column of the activations."""
         return np.asarray(hoyer_sparsity(self.activations, axis=0))
+
+    @property
+    def sparsities(self) -> list[Array]:
+        """The achieved Hoyer sparsity of each column, one array for each factor."""
+        return [np.asarray(hoyer_sparsity(f, axis=0)) for f in self.factors]
+
+    def _of_matrix(self, name: str) -> Factors:
+        if len(self.factors) != 2:
+            raise AttributeError(
+                f"{name}: a tensor of {len(self.factors)} modes has no two sides; take factors[mode], sparsities[mode] "
+                "and weights"
+            )
+        return self.factors
 
     def _repr_html_(self) -> str:
         return summary(self).to_html()
@@ -154,7 +170,7 @@ def factorize(
     revive : callable or None
         What starts components again that add nothing (never under a penalty); by default where the fit is worst.
     balance : bool
-        Give the parts unit norm at the end, if no set and no penalty minds.
+        Give all factors but the first unit norm at the end, if no set and no penalty minds.
     started : float
         When the clock of ``times`` began (`time.perf_counter`); by default now.
     n_jobs : int
@@ -184,7 +200,8 @@ def factorize(
             if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
                 checkpoint.write(fit, watch.history())
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
-        give_unit_norm(factors, fit.grams, kept=fit.kept)
+        for mode in range(1, len(factors)):
+            give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
     return Result(
         [f.collected() if isinstance(f, Held) else f for f in factors],

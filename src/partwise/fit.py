@@ -80,7 +80,7 @@ class Fit:
 
     def normalise(self, mode: int) -> None:
         """Give the columns of one factor norm 1, and the other factor their scale."""
-        give_unit_norm(self.factors, self.grams, mode, self.kept)
+        give_unit_norm(self.factors, self.grams, mode, kept=self.kept)
 
     def dead(self) -> Array:
         """Dead components, as many as may still start again."""
@@ -117,13 +117,27 @@ def column_norms(own_gram: Array, kept: Sequence[int] = ()) -> Array:
     return norms
 
 
-def give_unit_norm(factors: Factors, grams: list[Array], mode: int = 1, kept: Sequence[int] = ()) -> None:
-    """Move the scale of every column of one factor to the other: of every part to its activations."""
+def give_unit_norm(
+    factors: Factors, grams: list[Array], mode: int = 1, to: int | None = None, kept: Sequence[int] = ()
+) -> None:
+    """Move the scale of every column of one factor to another: by default to the activations, or from them to parts."""
+    to = (0 if mode else 1) if to is None else to
     norms = column_norms(grams[mode], kept)
     factors[mode] /= norms.astype(factors[mode].dtype)
-    factors[1 - mode] *= norms.astype(factors[1 - mode].dtype)
+    factors[to] *= norms.astype(factors[to].dtype)
     grams[mode] = grams[mode] / np.outer(norms, norms)
-    grams[1 - mode] = grams[1 - mode] * np.outer(norms, norms)
+    grams[to] = grams[to] * np.outer(norms, norms)
+
+
+def split_weights(factors: Factors, sets: Sequence[Sets]) -> Array:
+    """Give all columns unit norm, in place, and return the components' scales; columns of zeros stay, at scale 0."""
+    weights = np.ones(factors[0].shape[1])
+    for factor, s in zip(factors, sets, strict=True):
+        if not s.unit_norm:
+            norms = np.sqrt(gram(factor).diagonal())
+            weights *= norms
+            factor /= np.where(norms > 0, norms, 1).astype(factor.dtype)
+    return weights
 
 
 def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ NOTHING: Knowledge = (None, None)
 
 def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
-    return [_random_factor(data, mode, r, sets[mode], rng, known[mode]) for mode in (0, 1)]
+    pairs = zip(sets, chain(known, repeat(None)), strict=False)
+    return [_random_factor(data, mode, r, s, rng, of) for mode, (s, of) in enumerate(pairs)]
 
 
 def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, known: Known | None) -> Any:
@@ -222,19 +224,22 @@ def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
     return array
 
 
-def scale_to(data: Data, factors: Factors, mode: int, kept: Sequence[Sequence[int]] = ((), ())) -> None:
+def scale_to(data: Data, factors: Factors, mode: int, kept: Sequence[Sequence[int]] = ()) -> None:
     """Multiply ``factors[mode]`` so that the model is as large as X.
 
-    Columns that are ``kept`` stay, and what belongs to a kept column of the other factor starts as if that had norm 1.
+    Columns that are ``kept`` stay, and what belongs to a kept column of another factor starts as if that had norm 1.
     """
     grams = [gram(f) for f in factors]
-    scale, own = np.ones(len(grams[0])), list(kept[1 - mode])
-    scale[own] = 1 / np.sqrt(grams[1 - mode].diagonal()[own])
-    scale[list(kept[mode])] = 1
-    size = float(np.vdot(grams[mode] * np.outer(scale, scale), grams[1 - mode]))
+    rest = np.prod([g for other, g in enumerate(grams) if other != mode], axis=0)
+    own = list(kept[mode]) if kept else []
+    others = sorted({j for other, columns in enumerate(kept) if other != mode for j in columns})
+    scale = np.ones(len(rest))
+    scale[others] = 1 / np.sqrt(rest.diagonal()[others])
+    scale[own] = 1
+    size = float(np.vdot(grams[mode] * np.outer(scale, scale), rest))
     if size > 0:
         scale *= np.sqrt(data.sqnorm / size)
-        scale[list(kept[mode])] = 1
+        scale[own] = 1
         factors[mode] *= scale.astype(factors[mode].dtype)
 
 

@@ -14,32 +14,40 @@ import numpy as np
 import scipy.sparse as sp
 
 from .chunks import Chunked, Held, named, released_on_error
+from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Whole, Wrapped, check_values
+from .matrix import Data, Matrix, Whole, Wrapped, check_values, row_errors
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
+from .tensor import DenseTensor, Tensor
 
 __all__ = [
+    "COO",
     "Chunked",
     "Data",
     "DenseData",
+    "DenseTensor",
     "DivergenceData",
     "Held",
     "Matrix",
     "Missing",
     "SparseData",
+    "SparseTensor",
     "StoredData",
+    "Tensor",
     "Whole",
     "Wrapped",
     "as_data",
+    "as_tensor",
     "check_seen",
     "check_values",
     "is_lazy",
     "named",
     "released_on_error",
+    "row_errors",
 ]
 
 
@@ -89,3 +97,20 @@ def as_dense(X: Any, missing: bool) -> DenseData:
     if np.isnan(data.matrix.min()):
         return MissingDense(data.matrix)
     return DenseData(data.matrix)
+
+
+def as_tensor(X: Any) -> Tensor:
+    """X as a tensor of any order ≥ 2: arrays (float32 and float64 kept), `COO`, pydata's sparse and scipy's; checked.
+
+    Raises ValueError for what no factorization can use: fewer than two modes, empty, NaN, infinite or negative.
+    """
+    if isinstance(X, Tensor):
+        return X
+    if hasattr(X, "tocoo"):  # scipy's, and pydata's compressed ones
+        X = X.tocoo()
+    scipys = bool(sp.issparse(X))
+    if scipys or (hasattr(X, "coords") and hasattr(X, "fill_value")):
+        if getattr(X, "fill_value", 0) != 0:
+            raise ValueError(f"X is {X.fill_value} where nothing is stored: give a sparse array that is zero there")
+        X = COO(np.array(X.coords if hasattr(X, "coords") else (X.row, X.col)), X.data, X.shape)
+    return SparseTensor(X) if isinstance(X, COO) else DenseTensor(X)

@@ -16,15 +16,19 @@ CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
 
 
 class Data(Protocol):
-    """What the loop, the starts and the recipes may ask of X, wherever it lies."""
+    """What the loop, the starts and the recipes may ask of X, wherever it lies: one factor for each of its modes."""
 
-    shape: tuple[int, int]
     dtype: np.dtype[Any]
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
 
     @property
     def complete(self) -> bool:
         """Whether no entry is missing."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many samples, features, …"""
         ...
 
     @property
@@ -48,10 +52,6 @@ class Data(Protocol):
 
     def counts(self, mode: int) -> Array:
         """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
-        ...
-
-    def subset(self, which: Array) -> Matrix:
-        """Some of the samples, in memory."""
         ...
 
     def squared_error(self, factors: Sequence[Array]) -> float:
@@ -91,6 +91,10 @@ class Whole(Data, Protocol):
 
     def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
         """The same as `times` for what the model leaves of X."""
+        ...
+
+    def subset(self, which: Array) -> Matrix:
+        """Some of the samples, in memory."""
         ...
 
 
@@ -212,16 +216,26 @@ class Matrix(ABC):
 
 
 class Wrapped:
-    """The same X for another model or another loss."""
+    """The same X for another model or another loss; what is not said anew, X itself answers."""
 
+    matrix: Any
+    times: Any
+    vectors: Any
+    sqnorms: Any
+    subset: Any
+    complete: Any
+    counts: Any
     squared = True
 
     def __init__(self, data: Whole) -> None:
         self.data: Any = data
         self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
-        self.complete, self.counts = data.complete, data.counts
-        self.matrix, self.sqnorm = data.matrix, data.sqnorm
-        self.times, self.vectors, self.sqnorms, self.subset = data.times, data.vectors, data.sqnorms, data.subset
+        self.sqnorm = data.sqnorm
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and pickles look for
+            raise AttributeError(name)
+        return getattr(vars(self)["data"], name)
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
         """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
@@ -252,19 +266,21 @@ def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> Non
 
 
 def check_values(least: float, largest: float, find: Any) -> None:
-    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its row, column and value)."""
+    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its indices and its value)."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
         return
-    i, j, value = find()
+    *index, value = find()
+    listed = ", ".join(map(str, index))
+    place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
     if np.isnan(value):
         raise ValueError(
-            f"Input X contains NaN, first at row {i}, column {j}: give missing='em' to fit what is observed, "
+            f"Input X contains NaN, first at {place}: give missing='em' to fit what is observed, "
             "or remove or impute missing values"
         )
     if np.isinf(value):
-        raise ValueError(f"Input X contains infinity, first at row {i}, column {j}: replace or remove it")
+        raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
     raise ValueError(
-        f"Negative values in data passed to partwise: X[{i}, {j}] is {value:g}, and a sum of nonnegative parts "
+        f"Negative values in data passed to partwise: X[{listed}] is {value:g}, and a sum of nonnegative parts "
         "cannot be negative; shift or clip the data"
     )
 

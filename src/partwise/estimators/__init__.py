@@ -3,5 +3,6 @@
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .saved import load
+from .tensor import SparseCP
 
-__all__ = ["MiniBatchSparseNMF", "SparseNMF", "load"]
+__all__ = ["MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"]

@@ -112,8 +112,8 @@ def scale(axis: Any, log: str) -> None:
 
 def draw_line(axis: Any, line: Line, colour: str, names: Sequence[str]) -> None:
     """A curve, its band and its points."""
-    alone = np.size(line.x) == 1
-    axis.plot(line.x, line.y, color=colour, linewidth=1.5, marker="_" if alone else None)
+    alone = np.ptp(np.asarray(line.x)) == 0  # a single point has no line
+    axis.plot(line.x, line.y, color=colour, linewidth=1.5, marker="o" if alone else None, markersize=4)
     if line.low is not None and line.high is not None:
         axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
     for name, point in line.points.items():

@@ -1,6 +1,7 @@
 """Famous methods as lists of blocks. No loop and no arithmetic of their own."""
 
 from .bisparse import bisparse
+from .cp import cp, encode
 from .grouped import grouped
 from .l0 import l0, l0_path
 from .nmfsc import nmfsc
@@ -16,6 +17,8 @@ __all__ = [
     "SOLVERS",
     "bisparse",
     "cheap_sweeps",
+    "cp",
+    "encode",
     "grouped",
     "l0",
     "l0_path",

@@ -117,10 +117,21 @@ STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
 
 
 def recipe(function: Function) -> Function:
-    """Enter a function among the recipes, and spell out its `Options` in its signature."""
+    """Enter a function among the recipes for matrices, and spell out its `Options` in its signature."""
+    checked = spelled_out(function)
+    RECIPES[function.__name__] = checked
+    return checked
+
+
+def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
+    """The function with its `Options`, but for those it does not take, in its signature; others are refused."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in DEFAULTS.items()]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d)
+        for name, d in DEFAULTS.items()
+        if name not in without
+    ]
     names = [p.name for p in own + shared]
 
     @wraps(function)
@@ -131,12 +142,13 @@ def recipe(function: Function) -> Function:
         return function(*args, **options)
 
     checked.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
-    RECIPES[function.__name__] = checked
     return cast(Function, checked)
 
 
 class Task:
     """X, a rank, and the options, checked; `run` starts and ends the fit."""
+
+    rank = "n_components"  # as the recipe calls it
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = perf_counter()
@@ -148,13 +160,10 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        self.data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
-        if not self.data.complete:
-            check_seen(self.data.counts(1))
+        self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
-        self.r = as_count(n_components, "n_components")
+        self.r = as_count(n_components, self.rank)
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
@@ -162,8 +171,16 @@ class Task:
         self.before = self.rng.bit_generator.state
         self.known = [
             as_known(self.options[name], self.r, length, name, self.data.dtype)
-            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=True)
+            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=False)
         ]
+
+    def read(self, X: Any) -> Data:
+        """X as data."""
+        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        if not data.complete:
+            check_seen(data.counts(1))
+        return data
 
     def run(
         self,
@@ -204,6 +221,7 @@ class Task:
                 **limits,
             )
 
+        own = blocks[: len(blocks) - len(more)]
         problem = problem_of(self.data, self.r, blocks, order)
         if self.resumed is not None:
             self.resumed.check(problem)
@@ -215,7 +233,7 @@ class Task:
                 few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.starting_factors(start, [b.sets for b in blocks[:2]], scaled), *more]
+                factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
             about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, about)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
@@ -226,9 +244,10 @@ class Task:
         self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
     ) -> Factors:
         """Factors from a few iterations at each of several lower sparsities."""
-        first = [b.sets.relaxed(STAGES[0]) for b in blocks[:2]]
+        own = blocks[: len(blocks) - len(more)]
+        first = [b.sets.relaxed(STAGES[0]) for b in own]
         factors = [*self.starting_factors("samples", first, scaled), *more]
-        for share in STAGES if first != [b.sets for b in blocks[:2]] else ():
+        for share in STAGES if first != [b.sets for b in own] else ():
             relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
             factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
         return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
@@ -276,18 +295,24 @@ class Task:
             raise ValueError("init='nndsvd' needs all entries of X: take 'samples' or 'random'")
 
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
-        """Factors to start from; those by name are scaled to X, on the side ``scaled``, the other having norm 1."""
+        """Factors to start from; those by name are scaled to X, in the mode ``scaled``, the others having norm 1."""
+        factors = self.first_factors(start, sets)
+        if isinstance(start, str) and scaled is not None:
+            kept = [s.kept for s in sets]
+            for mode in range(len(factors)):
+                if mode != scaled and sets[mode].scale_free:
+                    give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
+            scale_to(self.data, factors, scaled, kept)
+        return factors
+
+    def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
+        """Factors by name, or the user's own."""
         factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
         if isinstance(self.data, Matrix) and self.data.unseen.size:  # nothing is known of these samples
             factors[0][self.data.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
                 self.known[0].put(factors[0])
-        if isinstance(start, str) and scaled is not None:
-            kept = [s.kept for s in sets]
-            if sets[1 - scaled].scale_free:
-                give_unit_norm(factors, [gram(f) for f in factors], 1 - scaled, sum(kept, ()))
-            scale_to(self.data, factors, scaled, kept)
         return factors
 
     def limits(self, tol: float) -> dict[str, Any]:

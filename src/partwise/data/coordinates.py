@@ -1,0 +1,204 @@
+"""Sparse tensors, given by the coordinates of their entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..compiled import kernel, reduction
+from ..statistics import Array
+from ..threads import in_parts
+from .matrix import check_values
+from .tensor import Tensor
+
+LEAST = 2**14  # entries for which a thread of their own pays
+EXACT = 2**26  # entries of a tensor whose error is found at every place, stored or not
+
+
+@dataclass(frozen=True, eq=False)
+class COO:
+    """A sparse tensor: ``values[e]`` at ``coords[:, e]``, zero elsewhere; of a place given twice, the sum.
+
+    Parameters
+    ----------
+    coords : integer array of shape (order, entries)
+    values : array of shape (entries,)
+    shape : tuple of ints
+
+    Examples
+    --------
+    >>> COO([[0, 1, 1], [0, 2, 2], [0, 3, 3]], [1.0, 2.0, 3.0], (2, 3, 4)).dense()[1, 2, 3]
+    np.float64(5.0)
+    """
+
+    coords: Array
+    values: Array
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        coords, values = np.asarray(self.coords), np.asarray(self.values)
+        shape = tuple(int(n) for n in self.shape)
+        if values.dtype.kind not in "buif":
+            raise ValueError(f"COO's values have dtype {values.dtype}: give real numbers. Complex data not supported")
+        if coords.shape != (len(shape), values.size) or values.ndim != 1:
+            raise ValueError(
+                f"COO's coords have shape {coords.shape} and its values {values.shape}: for a tensor of {len(shape)} "
+                f"modes give {len(shape)} coordinates for each value"
+            )
+        if coords.size and coords.dtype.kind not in "ui":
+            raise ValueError(f"COO's coords have dtype {coords.dtype}: give whole numbers")
+        for mode, (row, n) in enumerate(zip(coords, shape, strict=True)):
+            if row.size and (row.min() < 0 or row.max() >= n):
+                raise ValueError(
+                    f"COO's coords of mode {mode} run from {row.min()} to {row.max()}, outside 0 … {n - 1}"
+                )
+        values = values.astype(values.dtype if values.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        object.__setattr__(self, "coords", coords.astype(np.int64, copy=False))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "shape", shape)
+
+    @property
+    def size(self) -> int:
+        """How many entries are stored."""
+        return int(self.values.size)
+
+    def summed(self) -> COO:
+        """The same with each place once, in the order of a dense array."""
+        order = np.lexsort(self.coords[::-1])
+        coords, values = self.coords[:, order], self.values[order]
+        new = np.ones(values.size, dtype=bool)
+        new[1:] = (coords[:, 1:] != coords[:, :-1]).any(axis=0)
+        if not new.all():
+            values = np.add.reduceat(values, np.flatnonzero(new))
+        return COO(coords[:, new], values, self.shape)
+
+    def dense(self) -> Array:
+        """As a dense array."""
+        array = np.zeros(self.shape, dtype=self.values.dtype)
+        np.add.at(array, tuple(self.coords), self.values)
+        return array
+
+
+class SparseTensor(Tensor):
+    """A `COO` tensor, never made dense."""
+
+    def __init__(self, X: COO, check: bool = True) -> None:
+        self.matrix = X.summed() if check else X
+        self.shape, self.dtype = X.shape, X.values.dtype
+        super().__init__(check)
+
+    @cached_property
+    def peak(self) -> float:
+        return float(self.matrix.values.max(initial=0))
+
+    def check(self) -> None:
+        if self.matrix.size:
+            check_values(self.matrix.values.min(), self.peak, self._offenders)
+
+    def _offenders(self) -> tuple[Any, ...]:
+        values = self.matrix.values
+        where = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
+        return *self.matrix.coords[:, where].tolist(), float(values[where])
+
+    def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
+        X, r = self.matrix, factors[0].shape[1]
+        others = [m for m in range(len(self.shape)) if m != mode]
+        table = np.concatenate([factors[m] for m in others] or [np.empty((0, r), dtype=self.dtype)])
+        starts = np.cumsum([0, *(self.shape[m] for m in others)])[:-1]
+        stored = (X.values, X.coords[mode], X.coords[others], starts, np.ascontiguousarray(table), self.shape[mode])
+        return np.asfortranarray(sum(in_parts(partial(scatter_products, *stored), X.size, LEAST)))
+
+    def summed_squares(self, mode: int) -> Array:
+        squares = np.square(self.matrix.values, dtype=float)
+        return np.bincount(self.matrix.coords[mode], squares, minlength=self.shape[mode])
+
+    def slice(self, mode: int, i: int) -> SparseTensor:
+        X = self.matrix
+        here = X.coords[mode] == i
+        shape = self.shape[:mode] + self.shape[mode + 1 :]
+        return SparseTensor(COO(np.delete(X.coords[:, here], mode, axis=0), X.values[here], shape), check=False)
+
+    def slice_products(self, mode: int, i: int) -> Array:
+        X = self.matrix
+        others = np.delete(X.coords, mode, axis=0)
+        order = np.lexsort((X.coords[mode], *others[::-1]))
+        return matching_products(X.values[order], X.coords[mode][order], others[:, order], i, self.shape[mode])
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        if math.prod(self.shape) <= EXACT:
+            return super().squared_error(factors)
+        # off the stored entries the model alone is summed, as a difference: exact to rounding beside ‖model‖²
+        table = np.concatenate(factors).astype(self.dtype, copy=False)
+        starts = np.cumsum([0, *self.shape])[:-1]
+        X = self.matrix
+        error, model = stored_errors(X.values, X.coords, starts, np.ascontiguousarray(table))
+        size = float(np.prod([np.asarray(f.T @ f, dtype=float) for f in factors], axis=0).sum())
+        return float(error + max(size - model, 0.0))
+
+    @cached_property
+    def _rows(self) -> Array:
+        """The row of the last mode that each entry lies in, for tensors of less than `EXACT` entries."""
+        return np.asarray(np.ravel_multi_index(tuple(self.matrix.coords[:-1]), self.shape[:-1]))
+
+    def subtract_from(self, model: Array, start: int) -> None:
+        np.negative(model, out=model)
+        a, b = np.searchsorted(self._rows, [start, start + len(model)])
+        model[self._rows[a:b] - start, self.matrix.coords[-1, a:b]] += self.matrix.values[a:b]
+
+
+@reduction
+def scatter_products(
+    values: Any, rows: Any, others: Any, starts: Any, table: Any, size: int, first: int, end: int
+) -> Any:
+    """Σ x·(product of the other modes' rows) for each row of one mode, over the entries from ``first`` to ``end``."""
+    r = table.shape[1]
+    out = np.zeros((size, r), dtype=table.dtype)
+    product = np.empty(r, dtype=table.dtype)
+    for e in range(first, end):
+        product[:] = values[e]
+        for m in range(starts.size):
+            f = table[starts[m] + others[m, e]]
+            for a in range(r):
+                product[a] *= f[a]
+        row = out[rows[e]]
+        for a in range(r):
+            row[a] += product[a]
+    return out
+
+
+@kernel
+def stored_errors(values: Any, coords: Any, starts: Any, table: Any) -> tuple[float, float]:
+    """Σ (x − model)² and Σ model² over the stored entries."""
+    error, size = 0.0, 0.0
+    for e in range(values.size):
+        model = 0.0
+        for a in range(table.shape[1]):
+            product = 1.0
+            for m in range(starts.size):
+                product *= np.float64(table[starts[m] + coords[m, e], a])
+            model += product
+        error += (np.float64(values[e]) - model) ** 2
+        size += model * model
+    return error, size
+
+
+@kernel
+def matching_products(values: Any, rows: Any, others: Any, i: int, size: int) -> Any:
+    """The inner product of slice i with each slice; entries that agree in all other modes follow each other."""
+    sums = np.zeros(size)
+    start = 0
+    while start < values.size:
+        end, own = start, 0.0
+        while end < values.size and (others[:, end] == others[:, start]).all():
+            if rows[end] == i:
+                own = np.float64(values[end])
+            end += 1
+        for e in range(start, end):
+            sums[rows[e]] += own * np.float64(values[e])
+        start = end
+    return sums

@@ -1,0 +1,278 @@
+"""Tensors of any order, for the model Σ_j a_j ∘ b_j ∘ c_j ∘ … (CP), which has a factor for each mode.
+
+With all other factors fixed, the statistics of one mode are those of its unfolding: cross is X times the Khatri–Rao
+product of the others ("MTTKRP"), which is never formed, and gram the entrywise product of their Gram matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..compiled import reduction
+from ..statistics import Array, Stats
+from .matrix import CHUNK_ENTRIES, check_scale, check_values, square_sums
+
+SHRINK = 4  # the first product leaves at most so small a share of X, where it can
+
+
+class Tensor(ABC):
+    """What dense and sparse tensors share."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    matrix: Any
+    squared = True
+    complete = True
+
+    def __init__(self, check: bool) -> None:
+        self._sqnorms: dict[int, Array] = {}
+        if check:
+            if len(self.shape) < 2 or not all(self.shape):
+                raise ValueError(f"X has shape {self.shape}: give a tensor of two or more modes, none of them empty")
+            self.check()
+            check_scale(self.peak, self.dtype)
+
+    @property
+    def size(self) -> int:
+        """How many entries a pass goes through: those that are stored."""
+        return int(self.matrix.size)
+
+    def counts(self, mode: int) -> Array:
+        """How many entries of each slice of one mode are observed: all of them."""
+        return np.full(self.shape[mode], math.prod(self.shape) // self.shape[mode])
+
+    @cached_property
+    def sqnorm(self) -> float:
+        """‖X‖²."""
+        return float(self.sqnorms(0).sum())
+
+    def sqnorms(self, mode: int) -> Array:
+        """‖·‖² of each slice of one mode."""
+        if mode not in self._sqnorms:
+            self._sqnorms[mode] = self.summed_squares(mode)
+        return self._sqnorms[mode]
+
+    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
+        """The statistics of ``factors[mode]``, given the Gram matrix of every factor."""
+        others = [g for m, g in enumerate(grams) if m != mode]
+        return Stats(self.cross(factors, grams, mode), np.prod(others, axis=0), self.sqnorm)
+
+    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+        """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
+        return stats.loss(factors[mode], grams[mode])
+
+    def times(self, vectors: Sequence[Array], mode: int) -> Array:
+        """X times one vector for every mode but one, where ``vectors`` holds anything; in double precision."""
+        columns = [np.asfortranarray(v[:, None], dtype=self.dtype) for v in vectors]
+        return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        """‖X − model‖², from the residual itself: rows of X's last mode, some at a time."""
+        *leading, last = (np.asarray(f, dtype=self.dtype) for f in factors)
+        shape = tuple(len(f) for f in leading)
+        step, rows = max(1, CHUNK_ENTRIES // max(last.shape)), math.prod(shape)
+        total = 0.0
+        for start in range(0, rows, step):
+            places = np.unravel_index(np.arange(start, min(start + step, rows)), shape)
+            products = math.prod(f[at] for f, at in zip(leading, places, strict=True))
+            residual = products @ last.T
+            self.subtract_from(residual, start)
+            total += float(square_sums(residual).sum())
+        return total
+
+    @property
+    @abstractmethod
+    def peak(self) -> float:
+        """The largest entry."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse values that no factorization can use."""
+
+    @abstractmethod
+    def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
+        """MTTKRP; the Gram matrices tell which products of the last call are still true (None: keep nothing)."""
+
+    @abstractmethod
+    def summed_squares(self, mode: int) -> Array:
+        """‖·‖² of each slice of one mode."""
+
+    @abstractmethod
+    def slice(self, mode: int, i: int) -> Tensor:
+        """One slice, a tensor of an order less."""
+
+    @abstractmethod
+    def slice_products(self, mode: int, i: int) -> Array:
+        """The inner products of all slices of one mode with slice i, in double precision."""
+
+    @abstractmethod
+    def subtract_from(self, model: Array, start: int) -> None:
+        """model ← X − model, for rows of the last mode from number ``start`` on."""
+
+
+class DenseTensor(Tensor):
+    """A dense array, in C or Fortran order; other strides are copied once.
+
+    X is contracted with the factors at one of its two ends by a single product with BLAS, and what is left, which is
+    small, mode by mode. What is left serves all modes at the other end for as long as those factors stay, so that an
+    iteration takes two passes over X, whatever the order.
+    """
+
+    def __init__(self, X: Any, check: bool = True) -> None:
+        if np.ma.isMaskedArray(X):
+            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
+        array = np.asarray(X)
+        if array.dtype.kind not in "buifO":
+            raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
+        array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        self.backwards = array.flags.f_contiguous and not array.flags.c_contiguous
+        self.matrix = np.ascontiguousarray(array.T if self.backwards else array)
+        self.shape, self.dtype = array.shape, array.dtype
+        self._partials: dict[range, tuple[list[Array], Array]] = {}
+        super().__init__(check)
+
+    @cached_property
+    def peak(self) -> float:
+        return float(self.matrix.max())
+
+    def check(self) -> None:
+        check_values(self.matrix.min(), self.peak, self._offenders)
+
+    def _offenders(self) -> tuple[Any, ...]:
+        flat = self.matrix.reshape(-1)
+        for start in range(0, flat.size, CHUNK_ENTRIES):
+            part = flat[start : start + CHUNK_ENTRIES]
+            bad = np.flatnonzero(~(np.isfinite(part) & (part >= 0)))
+            if bad.size:
+                place = [int(i) for i in np.unravel_index(start + bad[0], self.matrix.shape)]
+                return *(place[::-1] if self.backwards else place), float(part[bad[0]])
+        raise AssertionError("unreachable: the least or the largest value is bad")
+
+    def _turned(self, mode: int) -> int:
+        """The axis of ``matrix`` that is this mode."""
+        return len(self.shape) - 1 - mode if self.backwards else mode
+
+    def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
+        if len(self.shape) == 1:
+            return np.asfortranarray(np.tile(self.matrix[:, None], factors[0].shape[1]))
+        if self.backwards:
+            factors, grams = factors[::-1], None if grams is None else grams[::-1]
+        axis = self._turned(mode)
+        ends = two_ends(self.matrix.shape, factors[0].shape[1], axis)
+        known = [end for end in ends if self._is_known(end, grams)]
+        end = (known or ends)[0]
+        if known:
+            left = self._partials[end][1]
+        elif grams is None:
+            left = self._contracted(factors, end, None)
+        else:
+            before = self._partials.get(end)
+            left = self._contracted(factors, end, None if before is None else before[1])
+            self._partials[end] = ([grams[m] for m in end], left)
+        return reduced(left, factors, end, axis).T
+
+    def _is_known(self, end: range, grams: Sequence[Array] | None) -> bool:
+        """Whether the product with the factors at this end is still true: a Gram matrix is new if its factor is."""
+        if grams is None or end not in self._partials:
+            return False
+        return all(a is grams[m] for a, m in zip(self._partials[end][0], end, strict=True))
+
+    def _contracted(self, factors: Sequence[Array], end: range, out: Array | None) -> Array:
+        """X times the factors at one end: r × the modes that are left, in one product."""
+        rest, sizes = khatri_rao([factors[m] for m in end]), self.matrix.shape
+        if end.start == 0:
+            matrix, left = self.matrix.reshape(len(rest), -1), sizes[end.stop :]
+        else:
+            matrix, left = self.matrix.reshape(-1, len(rest)).T, sizes[: end.start]
+        shape = (rest.shape[1], matrix.shape[1])
+        if out is None or out.size != math.prod(shape):
+            out = np.empty(shape, dtype=self.dtype)
+        np.matmul(rest.T, matrix, out=out.reshape(shape))
+        return out.reshape(shape[0], *left)
+
+    def summed_squares(self, mode: int) -> Array:
+        return slice_square_sums(self._layers(mode))
+
+    def slice(self, mode: int, i: int) -> DenseTensor:
+        part = self.matrix[(np.s_[:],) * self._turned(mode) + (i,)]
+        return DenseTensor(part.T if self.backwards else part, check=False)
+
+    def slice_products(self, mode: int, i: int) -> Array:
+        return inner_products(self._layers(mode), i)
+
+    def _layers(self, mode: int) -> Array:
+        """X with three axes, of which the middle one is this mode."""
+        axis, sizes = self._turned(mode), self.matrix.shape
+        return self.matrix.reshape(math.prod(sizes[:axis]), sizes[axis], -1)
+
+    def subtract_from(self, model: Array, start: int) -> None:
+        rows = self.matrix.reshape(-1, self.matrix.shape[-1])
+        np.subtract(rows[start : start + len(model)], model, out=model)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        return super().squared_error(factors[::-1] if self.backwards else factors)
+
+
+def two_ends(shape: tuple[int, ...], r: int, mode: int) -> list[range]:
+    """Modes that X may be contracted with first, for the statistics of ``mode``: at its beginning, at its end, or both.
+
+    An end has as few modes as make the product small beside X; where ``mode`` is among both, all on one side of it.
+    """
+    order = len(shape)
+    first = next(m for m in range(1, order) if m == order - 1 or math.prod(shape[:m]) >= SHRINK * r)
+    last = next(m for m in range(order - 1, 0, -1) if m == 1 or math.prod(shape[m:]) >= SHRINK * r)
+    ends = [end for end in (range(first), range(last, order)) if mode not in end]
+    return ends or [max(range(mode), range(mode + 1, order), key=lambda end: math.prod(shape[m] for m in end))]
+
+
+def khatri_rao(factors: Sequence[Array]) -> Array:
+    """All products of a row of each factor, the last running fastest."""
+    product = factors[0]
+    for f in factors[1:]:
+        product = np.asfortranarray((product[:, None] * f).reshape(-1, f.shape[1]))
+    return product
+
+
+def reduced(left: Array, factors: Sequence[Array], gone: range, mode: int) -> Array:
+    """Contract r × (all modes but those that are ``gone``) with all factors but that of ``mode``: r × its length."""
+    modes = [m for m in range(len(factors)) if m not in gone]
+    r = len(left)
+    while modes[-1] != mode:
+        f = factors[modes.pop()]
+        left = np.matmul(left.reshape(r, -1, len(f)), f.T[:, :, None])
+    while modes[0] != mode:
+        f = factors[modes.pop(0)]
+        left = np.matmul(f.T[:, None, :], left.reshape(r, len(f), -1))
+    return left.reshape(r, -1)
+
+
+@reduction
+def slice_square_sums(layers: Any) -> Any:
+    """The sum of squares of each slice of the middle axis, in double precision."""
+    sums = np.zeros(layers.shape[1])
+    for l in range(layers.shape[0]):
+        for i in range(layers.shape[1]):
+            total = 0.0
+            for j in range(layers.shape[2]):
+                total += np.float64(layers[l, i, j]) * np.float64(layers[l, i, j])
+            sums[i] += total
+    return sums
+
+
+@reduction
+def inner_products(layers: Any, i: int) -> Any:
+    """The inner product of slice i of the middle axis with each slice, in double precision."""
+    sums = np.zeros(layers.shape[1])
+    for l in range(layers.shape[0]):
+        for k in range(layers.shape[1]):
+            total = 0.0
+            for j in range(layers.shape[2]):
+                total += np.float64(layers[l, k, j]) * np.float64(layers[l, i, j])
+            sums[k] += total
+    return sums

@@ -1,0 +1,189 @@
+"""SparseCP: parts of tensors."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ..ask import as_count, as_generator, warn_user
+from ..blocks import Block
+from ..data import Tensor, as_tensor
+from ..factorize import Result
+from ..interrupts import interrupts
+from ..progress import progress_line
+from ..projections import hoyer_sparsity
+from ..recipes import cp, encode
+from ..statistics import Array
+from .base import as_output
+
+
+class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
+
+    X ≈ Σ_j weights_[j] · factors_[0][:, j] ∘ factors_[1][:, j] ∘ …, all nonnegative, all columns of unit norm. Mode 0
+    runs over samples.
+
+    Parameters
+    ----------
+    rank : int, default=10
+        The number of components.
+    sparsity : dict {mode: float, (lo, hi), or a list of ``rank`` of these}, optional
+        Hoyer sparsity in [0, 1] of the columns of ``factors_[mode]``. In mode 0 it binds all training samples together,
+        and `transform`, which solves for each sample by itself, goes without.
+    init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
+        Where the fit starts; by default "gradual" with a sparsity, "samples" without: see `partwise.cp`.
+    n_init : int, default=1
+        Fits from as many starts; the best one is kept.
+    max_iter : int, default=200
+    tol : float, optional
+        Stop when an iteration lowers the loss by no more than this share of it; by default 1e-4.
+    max_time : float, optional
+        Stop after as many seconds, for each start.
+    n_jobs : int, optional
+        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
+    random_state : int, Generator, RandomState or None
+    verbose : int, default=0
+        1: a progress line.
+
+    Attributes
+    ----------
+    factors_ : list of arrays of shape (length of the mode, rank)
+    weights_ : array of shape (rank,)
+    sparsity_ : dict {mode: array of shape (rank,)}
+        The achieved sparsity of every mode (nan for a column of zeros).
+    reconstruction_err_ : float
+        ‖X − model‖ (Frobenius).
+    n_iter_ : int
+    loss_curve_ : array
+        ½‖X − model‖² at the start and after each iteration.
+    stop_reason_ : str
+        Why the fit stopped, in a sentence.
+
+    See Also
+    --------
+    partwise.cp : the same as a function, with the whole history.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((20, 9, 10))
+    >>> model = SparseCP(3, sparsity={1: 0.4}, random_state=0)
+    >>> activations = model.fit_transform(X)
+    >>> activations.shape, bool(abs(model.sparsity_[1] - 0.4).max() < 1e-10)
+    ((20, 3), True)
+    """
+
+    _encoder: Block | None
+
+    def __init__(
+        self,
+        rank: int = 10,
+        *,
+        sparsity: Any = None,
+        init: Any = None,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.sparsity = sparsity
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> SparseCP:
+        """Find the components of X (samples × … × …, nonnegative)."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Find the components of X, and return how much of each is in each sample."""
+        data = as_tensor(X)
+        best = min(self._fits(data), key=lambda result: float(result.losses[-1]))
+        self._store(best, data)
+        if best.exhausted:
+            fall = 1 - best.losses[-1] / best.losses[-2]
+            warn_user(
+                f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "
+                "max_iter, or give a larger tol to accept this",
+                ConvergenceWarning,
+            )
+        return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
+
+    def _fits(self, data: Tensor) -> list[Result]:
+        """One result for each start."""
+        rng, n_init = as_generator(self.random_state), as_count(self.n_init, "n_init")
+        results: list[Result] = []
+        with interrupts() as interrupted:
+            while len(results) < n_init and not interrupted:
+                with ExitStack() as stack:
+                    label = f"SparseCP, start {len(results) + 1} of {n_init}"
+                    told = stack.enter_context(progress_line(label)) if self.verbose else None
+                    results.append(
+                        cp(
+                            data,
+                            self.rank,
+                            sparsity=self.sparsity,
+                            init=self.init,
+                            max_iter=self.max_iter,
+                            tol=self.tol,
+                            max_time=self.max_time,
+                            n_jobs=self.n_jobs,
+                            random_state=rng,
+                            callback=told,
+                        )
+                    )
+        return results
+
+    def _store(self, result: Result, data: Tensor) -> None:
+        assert result.weights is not None
+        self.factors_, self.weights_ = list(result.factors), result.weights
+        self.n_iter_ = result.n_iter
+        self.loss_curve_ = result.losses
+        self.stop_reason_ = result.stop_reason
+        self._encoder = result.encoder
+        error = result.relative_error
+        if result.encoder is not None:  # the best activations for the other modes, as `transform` finds them
+            activations, error = encode(data, self.factors_[1:], result.encoder)
+            self.weights_ = np.linalg.norm(activations.astype(float), axis=0)
+            scale = np.where(self.weights_ > 0, self.weights_, 1)
+            self.factors_[0] = activations / scale.astype(data.dtype)
+        self.sparsity_ = {mode: np.asarray(hoyer_sparsity(f, axis=0)) for mode, f in enumerate(self.factors_)}
+        self.reconstruction_err_ = error * float(np.sqrt(data.sqnorm))
+
+    def transform(self, X: Any) -> Array:
+        """How much of each component is in each sample of X: nonnegative least squares, solved exactly."""
+        check_is_fitted(self)
+        data, wanted = as_tensor(X), tuple(len(f) for f in self.factors_[1:])
+        if data.shape[1:] != wanted:
+            raise ValueError(f"X has samples of shape {data.shape[1:]}, and the model is of samples of shape {wanted}")
+        return as_output(encode(data, self.factors_[1:], self._encoder)[0])
+
+    def to_tensorly(self) -> Any:
+        """The model as tensorly's `CPTensor`; copies, in tensorly's NumPy backend."""
+        check_is_fitted(self)
+        try:
+            from tensorly.cp_tensor import CPTensor
+        except ImportError:
+            raise ImportError("to_tensorly needs tensorly: pip install 'partwise[tensors]'") from None
+        return CPTensor((self.weights_.copy(), [f.copy() for f in self.factors_]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

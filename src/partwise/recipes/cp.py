@@ -1,0 +1,155 @@
+"""CP: the same passes on the modes of a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..ask import as_columns, as_count, warn_of_capacity
+from ..blocks import Block, nonnegative_encoder
+from ..data import Tensor, as_tensor
+from ..factorize import Result
+from ..fit import exact_relative_error, split_weights
+from ..middle import WithMiddle
+from ..projections import Method
+from ..slices import revive, starting_factors
+from ..start import Factors
+from ..statistics import Array, gram
+from ..updates import Columns, Pivot, Sequential, Sets
+from .ssnmf import cheap_sweeps
+from .task import Options, Task, spelled_out
+
+
+@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "mask"))
+def cp(
+    X: Any,
+    rank: int,
+    *,
+    sparsity: Mapping[int, Any] | None = None,
+    projection: Method = "fast",
+    sweeps: int | None = None,
+    **options: Unpack[Options],
+) -> Result:
+    """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
+
+    min ½‖X − Σ_j weights_j · a_j ∘ b_j ∘ c_j ∘ …‖² over nonnegative a, b, c, … of unit norm, each in its set: a
+    sequential pass over each factor, from the statistics of its unfolding. The loss never rises.
+    Order 2 is `ssnmf` (`bisparse`, where both modes are sparse).
+
+    Parameters
+    ----------
+    X : array, `COO`, scipy's or pydata's sparse array, of any order ≥ 2
+        Nonnegative.
+    rank : int
+        The number of components.
+    sparsity : dict {mode: None, float, (lo, hi), or a list of ``rank`` of these}, optional
+        Hoyer sparsity in [0, 1] of each component's vectors in these modes; a *tuple* is an interval.
+    projection : {"fast", "sorted", "hoyer"}
+        How the nearest sparse vector is found; the answers are equal.
+    sweeps : int
+        Passes over each factor for every product with X; by default more, the cheaper they are beside that product.
+    init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
+        Rank-one shares of slices of X that lie far apart (by default, without sparsity); from there a few iterations at
+        each of several lower sparsities (by default, with sparsity); random; or given. A tensorly `CPTensor` will do.
+    max_iter, tol, kkt_tol, max_time, random_state, callback, n_jobs
+        See `partwise.recipes.task.Options`.
+
+    Returns
+    -------
+    Result
+        With ``factors``, one for each mode (its length × rank), their columns of unit norm, and ``weights``. (A
+        component that is not needed has weight 0, and may have a column of zeros.) ``sparsities`` has one array for
+        each mode. During the fit, a free factor (the first) carries the weights: so `Iteration.factors` shows it.
+
+    References
+    ----------
+    A. Cichocki and A. H. Phan, "Fast local algorithms for large scale nonnegative matrix and tensor factorizations",
+    IEICE 92 (2009). V. K. Potluru et al., "Block Coordinate Descent for Sparse NMF", 2013 (its outlook). A.-H. Phan,
+    P. Tichavský and A. Cichocki, "Fast alternating LS algorithms for high order CANDECOMP/PARAFAC tensor
+    factorizations", IEEE Trans. Signal Process. 61 (2013): products that modes share.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((8, 9, 10))
+    >>> result = cp(X, 3, sparsity={1: 0.4, 2: (0.2, 0.3)}, random_state=0)
+    >>> [f.shape for f in result.factors], bool(abs(result.sparsities[1] - 0.4).max() < 1e-10)
+    ([(8, 3), (9, 3), (10, 3)], True)
+    """
+    task = TensorTask(X, rank, options)
+    shape, r = task.data.shape, task.r
+    sets = as_modes(sparsity, len(shape), r, projection)
+    for mode, s in enumerate(sets):
+        warn_of_capacity(s, task.data, mode)
+    passes = [cheap_sweeps(math.prod(shape) // n, r) if sweeps is None else as_count(sweeps, "sweeps") for n in shape]
+    blocks = [Block(Sequential(n), s) for n, s in zip(passes, sets, strict=True)]
+    init = "gradual" if sparsity else "samples"
+    free = carrier(sets)
+    others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X are enough
+    if free is not None:
+        result = task.run(
+            blocks, order=(*others, free), before=(free,), init=init, scaled=free, revive=revive, balance=False
+        )
+        row = np.ones(r)
+    else:
+        last = len(shape)
+        result = task.run(
+            [*blocks, Block(Pivot(), as_columns(None, r))],
+            data=WithMiddle(task.data),
+            more=[np.ones((1, r), dtype=task.data.dtype, order="F")],
+            order=(*others, last),
+            before=(last,),
+            init=init,
+            revive=revive,
+            balance=False,
+        )
+        row = result.factors[last][0].astype(float)
+    factors = result.factors[: len(shape)]
+    weights = row * split_weights(factors, sets)
+    return replace(result, factors=factors, weights=weights, middle=np.diag(weights) if len(shape) == 2 else None)
+
+
+def as_modes(sparsity: Any, order: int, r: int, method: Method) -> list[Columns]:
+    """The sets of each mode."""
+    if sparsity is not None and not isinstance(sparsity, Mapping):
+        raise ValueError(f"sparsity={sparsity!r}: say of which modes, as {{mode: sparsity}}, for example {{0: 0.5}}")
+    asked = dict(sparsity or {})
+    for mode in asked:
+        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode < order:
+            raise ValueError(f"sparsity has a mode {mode!r}, and the modes of X are 0 to {order - 1}")
+    return [as_columns(asked.get(mode), r, method, f"sparsity[{mode}]") for mode in range(order)]
+
+
+def carrier(sets: Sequence[Sets]) -> int | None:
+    """The mode whose factor carries the components' scale: the first without a constraint, or at least of any norm."""
+    free = [m for m, s in enumerate(sets) if s.nonnegative] or [m for m, s in enumerate(sets) if s.scale_free]
+    return free[0] if free else None
+
+
+class TensorTask(Task):
+    """A task whose X is a tensor."""
+
+    rank = "rank"
+
+    def read(self, X: Any) -> Tensor:
+        """X as data."""
+        return as_tensor(X)
+
+    def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
+        """Factors by name, or the user's own."""
+        return starting_factors(start, self.data, self.r, sets, self.rng)
+
+
+def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:
+    """The activations of mode 0 for fixed ``factors`` of the other modes, and the relative error that they leave."""
+    r = factors[0].shape[1]
+    rest = [np.asfortranarray(f, dtype=data.dtype) for f in factors]
+    activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")
+    everything = [activations, *rest]
+    stats = data.statistics(everything, [gram(f) for f in everything], 0)
+    activations, _ = (encoder or nonnegative_encoder(r))(activations, stats, {})
+    return activations, exact_relative_error(data, [activations, *rest], stats.loss(activations))

@@ -1,0 +1,242 @@
+"""CP: sparsities exact, the loss falls, order 2 is SSNMF, what was planted is found; the estimator, and tensorly."""
+
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from catalogues import assert_feasible, each, random_factors
+from sklearn.base import clone
+from tensors import FORMS, SHAPED, match, model_of, planted, with_zeros
+
+import partwise as pw
+from partwise.ask import as_columns
+from partwise.data import as_tensor
+from partwise.middle import WithMiddle
+from partwise.slices import rank_one, revive
+from partwise.statistics import gram
+
+pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+
+
+@SHAPED
+@pytest.mark.parametrize("sparsity", [{}, {0: 0.4}, {1: (0.2, 0.5)}, {0: 0.3, 1: each}, "all"])
+def test_promises_are_kept(shape, sparsity, rng):
+    r, X = 3, with_zeros(shape, rng) + 0.1
+    asked = dict.fromkeys(range(len(shape)), 0.4) if sparsity == "all" else sparsity
+    asked = {mode: s(r) if callable(s) else s for mode, s in asked.items()}
+    result = pw.cp(X, r, sparsity=asked, random_state=0, max_iter=10, tol=0)
+    assert np.all(np.diff(result.losses) <= 1e-9 * result.losses[:-1] + 1e-14 * np.sum(X**2))
+    assert result.losses[-1] == pytest.approx(
+        0.5 * np.sum((X - model_of(result.factors, result.weights)) ** 2), abs=1e-9
+    )
+    assert result.weights.min() >= 0
+    for mode, factor in enumerate(result.factors):
+        assert factor.shape == (shape[mode], r)
+        norms = np.linalg.norm(factor, axis=0)
+        assert np.all((abs(norms - 1) < 1e-12) | ((norms == 0) & (result.weights == 0)))
+        if mode in asked:
+            assert_feasible(factor, as_columns(asked[mode], r))
+            np.testing.assert_array_equal(result.sparsities[mode], pw.hoyer_sparsity(factor, axis=0))
+
+
+@pytest.mark.parametrize("sparsity", [None, {2: 0.5}, {0: 0.4, 1: 0.4, 2: 0.4}])
+@pytest.mark.parametrize("form", ["Fortran order", "COO", "COO, in halves"])
+def test_all_kinds_of_data_agree(sparsity, form, rng):
+    X = np.maximum(planted(rng)[0] - 0.02, 0)
+    start = random_factors(X.shape, 3, rng)
+    one, other = (pw.cp(Z, 3, sparsity=sparsity, init=start, max_iter=8, tol=0) for Z in (X, FORMS[form](X)))
+    for a, b in zip(one.factors, other.factors, strict=True):
+        np.testing.assert_allclose(b, a, atol=1e-8)
+    np.testing.assert_allclose(other.losses, one.losses, rtol=1e-8)
+    np.testing.assert_allclose(other.weights, one.weights, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("free", "asked", "sparsity"),
+    [(0, {}, None), (0, {"sparsity": 0.5}, {1: 0.5}), (1, {"activation_sparsity": 0.4}, {0: 0.4})],
+)
+@pytest.mark.parametrize("r", [4, 9])
+def test_order_2_is_ssnmf(free, asked, sparsity, r, rng):
+    X = with_zeros((13, 11), rng)
+    X[3] = X[:, 4] = 0
+    activations, parts = random_factors(X.shape, r, rng)
+    activations[:, 1] = 0  # starts again
+    matrix = pw.ssnmf(X, r, **asked, init=(activations, parts.T), max_iter=20, tol=0)
+    tensor = pw.cp(X, r, sparsity=sparsity, init=(activations, parts), max_iter=20, tol=0)
+    np.testing.assert_allclose(tensor.losses, matrix.losses, rtol=1e-10)
+    scaled = [f * (tensor.weights if m == free else 1) for m, f in enumerate(tensor.factors)]
+    for a, b in zip(scaled, matrix.factors, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10 * max(1, abs(b).max()))
+    np.testing.assert_allclose(
+        tensor.activations @ tensor.middle @ tensor.components, matrix.activations @ matrix.components
+    )
+
+
+def test_order_2_with_both_sides_sparse_is_bisparse(rng):
+    X = with_zeros((13, 11), rng)
+    activations, parts = random_factors(X.shape, 3, rng)
+    matrix = pw.bisparse(X, 3, sparsity=0.5, activation_sparsity=0.3, init=(activations, parts.T), max_iter=15, tol=0)
+    tensor = pw.cp(X, 3, sparsity={0: 0.3, 1: 0.5}, init=(activations, parts), max_iter=15, tol=0)
+    for a, b in zip([*tensor.factors, tensor.middle], [*matrix.factors, matrix.middle], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+@pytest.mark.parametrize("init", ["samples", "random", "gradual"])
+@pytest.mark.parametrize("sparsity", [None, {1: 0.5, 2: 0.5}, {0: 0.5, 1: 0.5, 2: 0.5}])
+def test_what_was_planted_is_found(init, sparsity, rng):
+    X, factors = planted(rng, noise=0.0)
+    best = max(
+        match(pw.cp(X, 3, sparsity=sparsity, init=init, random_state=seed, max_iter=500, tol=1e-7).factors, factors)
+        for seed in range(3)
+    )
+    assert best > 0.999
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", ["C order", "COO"])
+def test_dead_components_start_again(weighted, form, rng):
+    X, factors = planted(rng, r=3, noise=0.0)
+    sets = [as_columns(0.5 if weighted or m else None, 3) for m in range(3)]
+    data = as_tensor(FORMS[form](X))
+    factors = [f.copy(order="F") for f in factors]
+    if weighted:
+        data, factors = WithMiddle(data), [*factors, np.ones((1, 3), order="F")]
+        sets = [*sets, as_columns(None, 3)]
+    mode = 3 if weighted else 0
+    for f in factors[1:]:
+        f[:, 1] = f[:, 0]  # nothing of the lost component is left
+    factors[mode][:, 1] = 0
+    before = data.squared_error(factors)
+    stats = data.statistics(factors, [gram(f) for f in factors], mode)
+    assert revive(data, factors, stats, mode, sets, np.array([1])) == [1]
+    if weighted:
+        assert data.squared_error(factors) == pytest.approx(before)
+        slope = data.statistics(factors, [gram(f) for f in factors], mode).slope(factors[mode])
+        assert slope[0, 1] < 0  # the weight can lower the loss
+    else:
+        assert data.squared_error(factors) < 0.5 * before
+    for f, s in zip(factors[:3], sets[:3], strict=True):
+        assert_feasible(f, s)
+
+
+def test_nothing_is_found_where_nothing_is_left(rng):
+    _, factors = planted(rng)
+    data = as_tensor(model_of(factors) / 2)
+    assert rank_one(data, factors, np.ones(3), [as_columns(None, 3)] * 3, 0) is None
+
+
+def test_zero_and_overcomplete_tensors_are_survived(rng):
+    empty = pw.COO([[], [], []], [], (3, 4, 2))
+    for X, r in ((np.zeros((3, 4, 2)), 2), (empty, 2), (rng.random((3, 2, 2)), 9), (np.ones((2, 3, 4)), 3)):
+        for sparsity in (None, {0: 0.2}, dict.fromkeys(range(3), 0.2)):
+            result = pw.cp(X, r, sparsity=sparsity, random_state=0, max_iter=5)
+            assert all(np.isfinite(f).all() for f in (*result.factors, result.weights, result.losses))
+
+
+@pytest.mark.parametrize("form", ["float32", "COO, float32"])
+@pytest.mark.parametrize("sparsity", [None, {1: 0.5}, dict.fromkeys(range(3), 0.5)])
+def test_single_precision_stays(form, sparsity, rng):
+    X, _ = planted(rng)
+    result = pw.cp(FORMS[form](X), 3, sparsity=sparsity, random_state=0, max_iter=10, tol=0)
+    assert {f.dtype for f in result.factors} == {np.dtype(np.float32)}
+    for mode in sparsity or {}:
+        assert abs(result.sparsities[mode] - 0.5).max() < 1e-5
+    error = np.linalg.norm(X - model_of(result.factors, result.weights)) / np.linalg.norm(X)
+    assert result.relative_error == pytest.approx(error, abs=1e-4)
+
+
+def test_results_of_tensors_have_no_two_sides(rng):
+    result = pw.cp(rng.random((4, 3, 2)), 2, random_state=0, max_iter=2)
+    for name in ("activations", "components", "sparsity", "activation_sparsity"):
+        with pytest.raises(AttributeError, match=r"3 modes has no two sides; take factors\[mode\]"):
+            getattr(result, name)
+    assert "4 × 3 × 2" in repr(result)
+
+
+def test_a_fit_takes_little_memory_beyond_its_data(rng):
+    X = rng.random((120, 100, 40))
+    start = random_factors(X.shape, 3, rng)
+    tracemalloc.start()
+    try:
+        pw.cp(X, 3, init=start, max_iter=3, tol=0)
+        assert tracemalloc.get_traced_memory()[1] < 0.3 * X.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.heavy
+def test_the_swimmers_come_apart(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "swimmers.png"
+    script = Path(__file__).parents[1] / "examples" / "swimmer_tensor.py"
+    done = subprocess.run([sys.executable, script, picture], capture_output=True, encoding="utf-8", timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+# the estimator
+
+
+def test_the_estimator(rng):
+    X, _ = planted(rng, shape=(20, 9, 8))
+    model = pw.SparseCP(3, sparsity={1: 0.5, 2: (0.3, 0.6)}, n_init=2, random_state=0, max_iter=50, tol=1e-3)
+    assert clone(model).get_params() == model.get_params()
+    activations = model.fit_transform(X)
+    np.testing.assert_allclose(activations, model.factors_[0] * model.weights_)
+    np.testing.assert_allclose(model.transform(X), activations, atol=1e-12)
+    assert model.transform(X[:5]).shape == (5, 3)
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(X - model_of(model.factors_, model.weights_)))
+    assert model.reconstruction_err_ <= np.sqrt(2 * model.loss_curve_[-1]) * (1 + 1e-12)
+    assert sorted(model.sparsity_) == [0, 1, 2]
+    assert abs(model.sparsity_[1] - 0.5).max() < 1e-10
+    assert len(model.loss_curve_) == model.n_iter_ + 1
+    assert "tol=0.001" in model.stop_reason_
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
+    with pytest.raises(ValueError, match=r"samples of shape \(8, 8\), and the model is of samples of shape \(9, 8\)"):
+        model.transform(X[:, :8])
+
+
+def test_sparse_samples_keep_the_fits_own_activations(rng):
+    X, _ = planted(rng)
+    model = pw.SparseCP(3, sparsity={0: 0.5}, random_state=0, max_iter=30).fit(X)
+    assert abs(model.sparsity_[0] - 0.5).max() < 1e-10
+    assert np.all(model.transform(X) >= 0)
+
+
+def test_tensorly_understands_and_is_understood(rng):
+    tensorly = pytest.importorskip("tensorly")
+    X, _ = planted(rng)
+    model = pw.SparseCP(3, sparsity={1: 0.5}, random_state=0, max_iter=40, tol=0).fit(X)
+    other = model.to_tensorly()
+    np.testing.assert_allclose(tensorly.cp_to_tensor(other), model_of(model.factors_, model.weights_), atol=1e-12)
+    for init in (other, (other.weights, other.factors), (None, [f * other.weights ** (1 / 3) for f in other.factors])):
+        again = pw.cp(X, 3, sparsity={1: 0.5}, init=init, max_iter=1, tol=0)
+        assert again.losses[-1] <= 0.5 * model.reconstruction_err_**2 * (1 + 1e-9)
+    np.testing.assert_allclose(again.weights, model.weights_, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"sparsity": 0.5}, ValueError, "say of which modes, as {mode: sparsity}"),
+        ({"sparsity": {3: 0.5}}, ValueError, "a mode 3, and the modes of X are 0 to 2"),
+        ({"sparsity": {"a": 0.5}}, ValueError, "a mode 'a'"),
+        ({"sparsity": {1: 1.5}}, ValueError, r"sparsity\[1\]=1.5 is outside"),
+        ({"sparsity": {1: [0.5]}}, ValueError, r"sparsity\[1\] has 1 values"),
+        ({"init": "nonsense"}, ValueError, "'samples', 'random', 'gradual'"),
+        ({"init": 3}, ValueError, "give a name, or a factor for each mode"),
+        ({"init": [np.ones((4, 2))] * 2}, ValueError, r"and \[\(4, 2\), \(3, 2\), \(2, 2\)\] are needed"),
+        ({"init": [-np.ones((n, 2)) for n in (4, 3, 2)]}, ValueError, "factor of mode 0 holds negative"),
+        ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights, and 2 are needed"),
+        ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
+        ({"sweeps": 0}, ValueError, "sweeps=0"),
+        ({"rank": 0}, ValueError, "rank=0: give a whole number"),
+    ],
+)
+def test_useless_wishes_are_refused(asked, error, message):
+    with pytest.raises(error, match=message):
+        pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})
