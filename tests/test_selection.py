@@ -260,6 +260,8 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"n_init": 0}, "n_init=0"),
         ({"init": "nndsvd"}, "init='nndsvd' is not one of"),
         ({"missing": "drop"}, "missing='drop'"),
+        ({"mask": np.arange(9) * np.ones((12, 1)) > 0}, r"1 of the features of X \(0\) are missing in all samples"),
+        ({"mask": sp.csr_array(np.arange(9) * np.ones((12, 1)) > 0)}, "missing in all samples"),
         ({"mask": np.ones((2, 2))}, r"mask has shape \(2, 2\)"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"checkpoint": 3}, "checkpoint=3: give the path"),

@@ -32,11 +32,9 @@ class Observed:
         data = as_data(X, None, missing, mask)
         if isinstance(data, Chunked):
             raise ValueError("select needs X in memory, and this X is read in chunks: give a random subset of samples")
-        if isinstance(data, MissingSparse):
-            return cls(data.matrix)
         if isinstance(data, Missing):
             check_seen(data.counts(1))
-            return cls(data.matrix, data.observed(slice(None)))
+            return cls(data.matrix, None if isinstance(data, MissingSparse) else data.observed(slice(None)))
         if not isinstance(data, SparseData):
             return cls(data.matrix)
         if data.shape[0] * data.shape[1] > DENSE_ENTRIES:
