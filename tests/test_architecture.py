@@ -24,6 +24,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"factorize"},
     {"recipes"},
     {"progress", "io"},
+    {"selection"},
     {"plotting"},
     {"estimators", "report", "datasets"},
     {"brain", "cells", "experiments"},

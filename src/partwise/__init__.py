@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .factorize import Iteration, Result
     from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
     from .recipes import bisparse, cp, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
+    from .selection import Selection, select
 
 _HOMES = {
     "AtMost": "projections",
@@ -36,6 +37,7 @@ _HOMES = {
     "MiniBatchSparseNMF": "estimators",
     "Nonnegative": "projections",
     "Result": "factorize",
+    "Selection": "selection",
     "SparseCP": "estimators",
     "SparseNMF": "estimators",
     "bisparse": "recipes",
@@ -48,6 +50,7 @@ _HOMES = {
     "nmfsc": "recipes",
     "nnsc": "recipes",
     "nsnmf": "recipes",
+    "select": "selection",
     "snmf": "recipes",
     "sparse_opt": "projections",
     "ssnmf": "recipes",
@@ -66,6 +69,7 @@ __all__ = [
     "MiniBatchSparseNMF",
     "Nonnegative",
     "Result",
+    "Selection",
     "SparseCP",
     "SparseNMF",
     "__version__",
@@ -79,6 +83,7 @@ __all__ = [
     "nmfsc",
     "nnsc",
     "nsnmf",
+    "select",
     "snmf",
     "sparse_opt",
     "ssnmf",

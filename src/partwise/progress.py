@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,22 @@ def progress_line(label: str, console: Console | None = None) -> Iterator[Callba
         yield tell
         if bar.tasks:
             bar.update(TaskID(0), total=bar.tasks[0].completed)
+
+
+@contextmanager
+def counting_line(
+    label: str, total: int, done: int = 0, console: Console | None = None
+) -> Iterator[Callable[[], None]]:
+    """A function to be called after each of ``total`` tasks, which keeps a line on the terminal (standard error)."""
+    console = console or Console(stderr=True)
+    shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*shown, console=console, disable=not (console.is_terminal or console.is_jupyter)) as bar:
+        task = bar.add_task(label, total=total, completed=done)
+
+        def advance() -> None:
+            bar.advance(task)
+
+        yield advance
 
 
 def columns(room: int) -> list[ProgressColumn]:

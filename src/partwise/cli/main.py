@@ -9,16 +9,17 @@ import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import convert, demo, fit, info, reproduce, show, transform
+from . import convert, demo, fit, info, reproduce, select, show, transform
 from .common import UsageError
 
 # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
-COMMANDS = (info, fit, show, transform, convert, demo, reproduce)
+COMMANDS = (info, select, fit, show, transform, convert, demo, reproduce)
 
 EPILOG = """\
 a first half hour:
   partwise demo                                             see it work
   partwise info faces/                                      what is there, and how sparse is it by itself?
+  partwise select faces/ --ranks 10:40:10 --png choice.png  how many parts does the data support?
   partwise fit faces/ -r 25 -s 0.7 --png parts.png          find 25 parts of sparsity 0.7, and draw them
   partwise show faces.pw --html report.html                 a page with every part, its samples and the fit
   partwise transform faces.pw more-faces/ --out more.csv    how much of each part is in new images

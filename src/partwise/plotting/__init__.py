@@ -10,6 +10,7 @@ from .gallery import gallery, new_figure
 from .heat import activations
 from .history import convergence, sparsity_histogram
 from .mosaics import draw_mosaic, mosaics
+from .selection import selection
 
 __all__ = [
     "Line",
@@ -22,5 +23,6 @@ __all__ = [
     "gallery",
     "mosaics",
     "new_figure",
+    "selection",
     "sparsity_histogram",
 ]

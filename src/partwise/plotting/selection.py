@@ -1,0 +1,107 @@
+"""Held-out error and stability, over ranks and sparsities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..selection import Selection
+from ..selection.table import sparsity_in_words
+from ..statistics import Array
+from .gallery import new_figure
+from .history import COLOURS, STYLES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+MARKERS = "osD^vP*X"  # told apart without colour too
+PANELS = {  # the column, what it is, and what it cannot exceed
+    "heldout": ("heldout_error", "held-out relative error", np.inf),
+    "stability": ("stability", "stability  (cosine of matched parts)", 1.0),
+}
+
+
+def selection(found: Selection, *, title: str | None = None, figure: Figure | SubFigure | None = None) -> Any:
+    """Draw what `partwise.select` has found: held-out error and stability over the rank, a line for each sparsity.
+
+    Bars are standard deviations over the splits.
+
+    Parameters
+    ----------
+    found : Selection
+    title : str, optional
+    figure : Figure or SubFigure, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Figure or SubFigure
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> found = pw.select(np.eye(6) + 1, ranks=[1, 2], n_splits=2, n_init=1, random_state=0)
+    >>> [axis.get_xlabel() for axis in selection(found).axes]
+    ['rank', 'rank']
+    """
+    if not isinstance(found, Selection):
+        raise ValueError(f"{type(found).__name__} is not what partwise.select gives: draw that")
+    figure = figure or new_figure(8.4, 3.4)
+    axes = figure.subplots(1, 2, sharex=True)
+    asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
+    for axis, (name, (column, label, most)) in zip(axes, PANELS.items(), strict=True):
+        for k, sparsity in enumerate(asked):
+            rows = [row for row in found.rows if row["sparsity"] == sparsity]
+            values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
+            bars = np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))
+            places = np.array([row["rank"] for row in rows]) + 0.05 * (k - (len(asked) - 1) / 2)  # bars side by side
+            draw_line(axis, k, places, values, bars, sparsity_in_words(sparsity))
+        finish(axis, label, sorted({row["rank"] for row in found.rows}))
+    axes[1].set_ylim(top=1.02)
+    if not np.isfinite([row["stability"] for row in found.rows]).any():
+        axes[1].set_ylim(0, 1.02)
+        axes[1].text(0.5, 0.5, "one start: nothing to compare", ha="center", va="center", transform=axes[1].transAxes)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        title="sparsity" if found.side == "components" else "activation\nsparsity",
+        loc="outside right upper",
+        frameon=False,
+        fontsize=8,
+        title_fontsize=8,
+    )
+    if title:
+        figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_line(axis: Any, k: int, places: Array, values: Array, bars: tuple[Array, Array], label: str) -> None:
+    """The ``k``-th line, with its bars."""
+    axis.errorbar(
+        places,
+        values,
+        yerr=bars,
+        color=COLOURS[k % 8],
+        linestyle=STYLES[k // 8 % 4],
+        marker=MARKERS[k % 8],
+        markersize=4,
+        linewidth=1.3,
+        elinewidth=0.9,
+        capsize=2,
+        label=label,
+    )
+
+
+def finish(axis: Any, label: str, ranks: list[int]) -> None:
+    """Whole ranks below, a faint grid, no frame."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_xlabel("rank")
+    axis.set_ylabel(label, fontsize=9)
+    if len(ranks) <= 12:
+        axis.set_xticks(ranks)
+    else:
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)

@@ -1,0 +1,363 @@
+"""Choosing: what is held out is not seen, every model meets the same entries, and a search that stops goes on."""
+
+import csv
+import io
+import json
+import re
+import signal
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from rich.console import Console
+
+import partwise as pw
+from partwise.cli import main
+from partwise.cli.select import ranks as ranks_of
+from partwise.datasets import planted
+from partwise.plotting import selection as draw
+from partwise.progress import counting_line
+from partwise.selection import Selection, finished, heldout, paths, search
+
+QUICK = {"n_splits": 2, "n_init": 2, "max_iter": 4, "tol": 0.0, "random_state": 0}
+SHAPE = (12, 9)
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((12, 2)) @ rng.random((2, 9)) + 0.05 * rng.random(SHAPE)
+
+
+@pytest.fixture(name="known")
+def where(rng):
+    """Some entries are missing: a sample altogether, and no feature."""
+    mask = rng.random(SHAPE) < 0.7
+    mask[3], mask[0] = False, True
+    return mask
+
+
+def kinds(X, known):
+    """(X, options, dense X, where it is observed): every way to give data."""
+    all_ = np.ones(SHAPE, dtype=bool)
+    zeroed = np.where(X > 0.4, X, 0)
+    return {
+        "dense": (X, {}, X, all_),
+        "fortran float32": (np.asfortranarray(X, np.float32), {}, X, all_),
+        "mask": (np.where(known, X, 99), {"mask": known}, X, known),
+        "nan": (np.where(known, X, np.nan), {"missing": "em"}, X, known),
+        "sparse": (sp.csc_array(zeroed), {}, zeroed, all_),
+        "sparse, with a mask": (sp.csr_array(zeroed), {"mask": sp.csr_array(known)}, zeroed, known),
+    }
+
+
+KINDS = ["dense", "fortran float32", "mask", "nan", "sparse", "sparse, with a mask"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_held_out_is_observed_and_not_seen(X, known, kind, share):
+    given, options, dense, seen = kinds(X, known)[kind]
+    observed = heldout.Observed.of(given, options.get("missing") == "em", options.get("mask"))
+    assert observed.count == seen.sum()
+    split = heldout.hold_out(observed, share, np.random.default_rng(1))
+    hidden = np.zeros(SHAPE, dtype=bool)
+    hidden[split.rows, split.columns] = True
+    assert not (hidden & ~seen).any()
+    assert hidden.sum() == len(split.rows) <= round(share * seen.sum())
+    assert share > 0.1 or hidden.sum() >= round(share * seen.sum()) - 2
+    for mode in (0, 1):
+        np.testing.assert_array_equal(split.seen.counts(mode), (seen & ~hidden).sum(axis=1 - mode))
+        assert ((seen & ~hidden).any(axis=mode) == seen.any(axis=mode)).all()
+    np.testing.assert_allclose(split.values, dense[hidden], rtol=1e-6)
+    again = heldout.hold_out(observed, share, np.random.default_rng(1))
+    np.testing.assert_array_equal(again.rows * 9 + again.columns, split.rows * 9 + split.columns)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_is_that_of_the_hidden_entries(X, known, kind, rng, monkeypatch):
+    given, options, dense, _ = kinds(X, known)[kind]
+    split = heldout.hold_out(heldout.Observed.of(given, "missing" in options, options.get("mask")), 0.3, rng)
+    factors, at = [rng.random((12, 3)), rng.random((9, 3))], (split.rows, split.columns)
+    wanted = np.linalg.norm((dense - factors[0] @ factors[1].T)[at]) / np.linalg.norm(dense[at])
+    monkeypatch.setattr(heldout, "CHUNK", 5)
+    assert split.error(factors) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hidden_and_missing_values_do_not_matter(X, known, kind):
+    given, options, _, _ = kinds(X, known)[kind]
+    found = pw.select(given, [1, 2], [None, 0.3], **options, **QUICK)
+    assert [(row["rank"], row["sparsity"]) for row in found.rows] == [(1, None), (1, 0.3), (2, None), (2, 0.3)]
+    assert all(np.isfinite(row["heldout_error"]) and 0 < row["stability"] <= 1 for row in found.rows)
+    assert [row["achieved_sparsity"] for row in found.rows[1::2]] == pytest.approx([0.3, 0.3], abs=1e-6)
+    if "mask" in options and not sp.issparse(given):
+        assert pw.select(np.where(known, given, np.nan), [1, 2], [None, 0.3], **options, **QUICK).rows == found.rows
+
+
+def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, monkeypatch):
+    dense = np.where(X > 0.4, X, 0)
+    assert pw.select(sp.csr_array(dense), 2, **QUICK).rows == pw.select(dense, 2, **QUICK).rows
+    monkeypatch.setattr(heldout, "DENSE_ENTRIES", 12 * 9 - 1)
+    with pytest.raises(ValueError, match=r"sparse and of shape \(12, 9\).*a sparse mask"):
+        pw.select(sp.csr_array(dense), 2, **QUICK)
+
+
+def test_the_path_starts_where_the_last_sparsity_ended(X, monkeypatch):
+    calls = []
+
+    def recorded(data, rank, **options):
+        calls.append((options["init"], options["sparsity"], pw.ssnmf(data, rank, **options)))
+        return calls[-1][-1]
+
+    monkeypatch.setattr(paths, "ssnmf", recorded)
+    pw.select(X, 2, [0.5, (0.2, 0.6), None, 0.2, (None, 0.4), 0.2], **{**QUICK, "n_splits": 1})
+    assert [sparsity for _, sparsity, _ in calls] == [None, (None, 0.4), 0.2, (0.2, 0.6), 0.5] * 2
+    for (_, _, before), (start, sparsity, _) in pairwise(calls):
+        assert start is None if sparsity is None else start[0] is before.activations
+
+
+def test_the_table_keeps_the_best_start_of_each_split(X):
+    found = pw.select(X, [3], [None, 0.5], **QUICK)
+    assert len(found.fits) == 2 * 2 * 2
+    for row in found.rows:
+        fits = [fit for fit in found.fits if fit["sparsity"] == row["sparsity"]]
+        best = [min((f for f in fits if f["split"] == s), key=lambda f: f["train_error"]) for s in (0, 1)]
+        assert row["heldout_error"] == pytest.approx(np.mean([f["heldout_error"] for f in best]))
+        assert row["heldout_std"] == pytest.approx(np.std([f["heldout_error"] for f in best], ddof=1))
+        assert row["converged"] == 0
+    alone = pw.select(X, 2, **{**QUICK, "n_splits": 1, "n_init": 1}).rows[0]
+    assert np.isnan([alone["heldout_std"], alone["stability"], alone["stability_std"]]).all()
+
+
+def test_sparsity_of_the_activations(X):
+    found = pw.select(X, 2, [0.4], side="activations", **QUICK)
+    assert found.rows[0]["achieved_sparsity"] == pytest.approx(0.4)
+    assert found.side == "activations"
+
+
+@pytest.mark.heavy
+def test_the_planted_rank_is_found_and_its_parts_are_found_again():
+    X = planted(60, 40, 3, sparsity=0.5, noise=0.1, random_state=0).X
+    rows = pw.select(X, range(1, 6), n_splits=2, n_init=2, random_state=0).rows
+    assert min(rows, key=lambda row: row["heldout_error"])["rank"] == 3
+    assert rows[2]["stability"] > 0.999 > rows[4]["stability"]
+    errors = [row["train_error"] for row in rows]
+    assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
+
+
+@pytest.mark.heavy
+def test_the_same_table_whatever_the_number_of_processes(X):
+    one, two = (pw.select(X, [1, 3], [0.2, 0.4], n_jobs=n_jobs, **QUICK) for n_jobs in (1, 2))
+    assert len(one.fits) == len(two.fits) == 16
+    for mine, yours in zip(one.rows + one.fits, two.rows + two.fits, strict=True):
+        assert mine == pytest.approx(yours, rel=1e-9)  # a process that has just compiled kernels may round otherwise
+
+
+def stopping(monkeypatch, after):
+    """A search that is interrupted after so many paths; the calls that it makes."""
+    gone = []
+
+    def go(*arguments):
+        if len(gone) == after:
+            raise KeyboardInterrupt
+        gone.append(arguments[2:])
+        return paths.go(*arguments)
+
+    monkeypatch.setattr(search, "go", go)
+    return gone
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
+    asked = {"sparsities": [None, (0.2, 0.4)], "checkpoint": tmp_path / "search.json", **QUICK, "random_state": seed}
+    gone = stopping(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        pw.select(X, [1, 2], **asked)
+    assert len(gone) == 3
+    rest = stopping(monkeypatch, 9)
+    found = pw.select(X, [1, 2], **asked)
+    assert len(rest) == 1
+    assert not {*rest} & {*gone}
+    seed = json.loads((tmp_path / "search.json").read_text())["seed"] if seed is None else None
+    if seed is None:
+        assert found.rows == pw.select(X, [1, 2], **{**asked, "checkpoint": None}).rows
+    more = stopping(monkeypatch, 9)
+    larger = pw.select(X, [1, 2, 3], **asked)
+    assert sorted(more) == [(3, 0), (3, 1)]
+    assert larger.rows[:4] == found.rows
+    assert pw.select(X, [2], **asked).rows == found.rows[2:]
+    assert [path.name for path in tmp_path.iterdir()] == ["search.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"sparsities": [0.3]}, "sparsities"), ({"random_state": 1}, "random_state"), ({"max_iter": 5}, "max_iter")],
+)
+def test_another_question_is_refused(X, tmp_path, change, what):
+    asked = {**QUICK, "checkpoint": tmp_path / "search.json"}
+    pw.select(X, 1, **asked)
+    with pytest.raises(ValueError, match=f"another search \\({what} differ\\): give another path"):
+        pw.select(X, 1, **{**asked, **change})
+    with pytest.raises(ValueError, match=r"another search \(X differ\)"):
+        pw.select(X + 1e-9, 1, **asked)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "keyless", "short", "binary"])
+def test_a_damaged_checkpoint_is_refused_and_stays(X, tmp_path, damage):
+    path = tmp_path / "search.json"
+    asked = {**QUICK, "checkpoint": path}
+    pw.select(X, 1, **asked)
+    if damage == "keyless":
+        path.write_text(path.read_text().replace("heldout_error", "error"))
+    elif damage == "short":
+        path.write_text(json.dumps({**json.loads(path.read_text()), "paths": [{"rank": 1, "split": 0, "fits": []}]}))
+    else:
+        path.write_bytes(b"\xff\xfe\x00" if damage == "binary" else damage.encode())
+    left = path.read_bytes()
+    with pytest.raises(ValueError, match="holds no search, or a damaged one"):
+        pw.select(X, 1, **asked)
+    assert path.read_bytes() == left
+
+
+def test_a_checkpoint_that_cannot_be_written_is_found_out_first(X, tmp_path, monkeypatch):
+    gone = stopping(monkeypatch, 9)
+    with pytest.raises(ValueError, match="cannot be written"):
+        pw.select(X, 1, checkpoint=tmp_path / "nowhere" / "search.json", **QUICK)
+    assert not gone
+    with pytest.raises(ValueError, match="holds no search"):
+        finished.read(tmp_path)
+
+
+def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return pw.ssnmf(*arguments, **options)
+
+    monkeypatch.setattr(paths, "ssnmf", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pw.select(X, 1, checkpoint=tmp_path / "search.json", **QUICK)
+    assert json.loads((tmp_path / "search.json").read_text())["paths"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": []}, "ranks is empty"),
+        ({"ranks": [2, 0]}, "ranks=0: give a whole number"),
+        ({"ranks": 2.5}, "ranks=2.5"),
+        ({"sparsities": []}, "sparsities is empty"),
+        ({"sparsities": [1.2]}, r"sparsities=1.2 is outside \[0, 1\]"),
+        ({"sparsities": [[0.2, 0.3]]}, "does not fit all ranks"),
+        ({"sparsities": ["0.2"]}, "give None, numbers, or intervals"),
+        ({"sparsities": [(0.4, 0.2)]}, "wrong way round"),
+        ({"side": "parts"}, "side='parts' is not one of"),
+        ({"holdout": 0}, "holdout=0: give a share between 0 and 1"),
+        ({"holdout": 1.5}, "holdout=1.5"),
+        ({"holdout": 0.001}, "holds out 0 entries of X, which tell nothing"),
+        ({"n_splits": 0}, "n_splits=0"),
+        ({"n_init": 0}, "n_init=0"),
+        ({"init": "nndsvd"}, "init='nndsvd' is not one of"),
+        ({"missing": "drop"}, "missing='drop'"),
+        ({"mask": np.arange(9) * np.ones((12, 1)) > 0}, r"1 of the features of X \(0\) are missing in all samples"),
+        ({"mask": sp.csr_array(np.arange(9) * np.ones((12, 1)) > 0)}, "missing in all samples"),
+        ({"mask": np.ones((2, 2))}, r"mask has shape \(2, 2\)"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"checkpoint": 3}, "checkpoint=3: give the path"),
+        ({"X": -np.ones((3, 3))}, "negative"),
+        ({"X": np.full((3, 3), np.nan)}, "(?i)nan"),
+        ({"X": np.zeros((6, 6))}, "none is above zero"),
+        ({"X": np.ones(3)}, "(?i)2-dimensional|two|shape"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(X, change, message):
+    with pytest.raises(ValueError, match=message):
+        pw.select(**{"X": X, "ranks": 1, "holdout": 0.3, **QUICK, **change})
+
+
+def test_a_file_too_large_for_memory_is_refused(X, tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    assert pw.select(tmp_path / "x.npy", 2, **QUICK).rows == pw.select(X, 2, **QUICK).rows
+    monkeypatch.setattr("partwise.data.LIMIT", 400)
+    with pytest.raises(ValueError, match="select needs X in memory"):
+        pw.select(tmp_path / "x.npy", 2, **QUICK)
+
+
+def test_a_table_with_and_without_pandas(X, monkeypatch):
+    found = pw.select(X, [1, 2], [None, 0.3], **QUICK)
+    assert isinstance(found, Selection)
+    assert found.table["sparsity"].tolist() == [None, 0.3] * 2
+    assert found.table["heldout_error"].tolist() == [row["heldout_error"] for row in found.rows]
+    lines = repr(found).splitlines()
+    assert len(lines) == 5
+    assert len({len(line) for line in lines}) == 1
+    assert re.match(r" *1 +none +0\.\d{4}", lines[1])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert found.table == found.rows
+
+
+def test_the_picture(X, tmp_path):
+    found = pw.select(X, [1, 2, 3], [None, 0.3], **QUICK)
+    figure = draw(found, title="a title")
+    left, right = figure.axes
+    assert [axis.get_ylabel()[:8] for axis in (left, right)] == ["held-out", "stabilit"]
+    assert len(left.containers) == len(right.containers) == 2
+    drawn = left.containers[1].lines[0].get_ydata()
+    np.testing.assert_array_equal(drawn, [row["heldout_error"] for row in found.rows if row["sparsity"] == 0.3])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["none", "0.3"]
+    figure.savefig(tmp_path / "choice.png")
+    alone = draw(pw.select(X, range(1, 15), **{**QUICK, "n_init": 1, "n_splits": 1, "max_iter": 1}))
+    assert "nothing to compare" in alone.axes[1].texts[0].get_text()
+    alone.savefig(tmp_path / "alone.png")
+    with pytest.raises(ValueError, match="list is not what partwise"):
+        draw(found.rows)
+
+
+def test_the_command(X, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    quick = ["--n-splits", "2", "--n-init", "2", "--max-iter", "4", "--tol", "0", "--seed", "0"]
+    asked = ["select", "x.npy", "--ranks", "1:2", "--sparsities", "none", "0.2:0.4", *quick]
+    found = pw.select(X, [1, 2], [None, (0.2, 0.4)], **QUICK)
+    assert main([*asked, "--out", "table.csv", "--png", "choice.png", "--checkpoint", "search.json"]) == 0
+    said = capsys.readouterr().out
+    assert repr(found) in said
+    with open("table.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sparsity"] for row in rows] == ["none", "0.2:0.4"] * 2
+    assert [float(row["heldout_error"]) for row in rows] == [row["heldout_error"] for row in found.rows]
+    assert (tmp_path / "choice.png").stat().st_size > 5000
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][1]["stability"] == found.rows[1]["stability"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--ranks", "2", "--sparsities", "1.2"], 2, "outside [0, 1]"),
+        (["--ranks", "2", "--out", "t.xlsx"], 1, "known here are .csv .tsv"),
+        (["--ranks", "2", "--holdout", "2"], 1, "holdout=2.0"),
+    ],
+)
+def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    assert main(["select", "x.npy", *arguments]) == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_ranks_in_words():
+    assert (ranks_of("5"), ranks_of("2:4"), ranks_of("10:30:10")) == ([5], [2, 3, 4], [10, 20, 30])
+    for text in ("4:2", "0", "1:2:0", "1:2:3:4", "a"):
+        with pytest.raises(ValueError):  # noqa: PT011 (argparse says it better)
+            ranks_of(text)
+
+
+def test_a_line_that_counts():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None, legacy_windows=False)
+    with counting_line("select", 5, 2, console) as advance:
+        advance()
+    assert "3/5" in console.file.getvalue()
