@@ -158,9 +158,7 @@ class Resumed:
         for mode, columns in enumerate(known):
             if columns is not None and not columns.are_in(self.fit["factors"][mode]):
                 name = ("fixed_activations", "fixed_components")[mode]
-                raise ValueError(
-                    f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} differs; give the same"
-                )
+                raise ValueError(f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} differs")
 
     def set_generator(self, rng: np.random.Generator, when: str, must_agree: bool = False) -> None:
         """Set a generator to where it was ``when``: "before" the start was drawn, or "after"."""
