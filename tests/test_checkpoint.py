@@ -17,6 +17,7 @@ from partwise.checkpoint import CheckpointWarning, Resumed
 
 X = PROBLEMS["planted"](np.random.default_rng(0)).X
 FIT = {"sparsity": 0.5, "random_state": 0, "max_iter": 12, "tol": 0}
+KNOWN = np.stack([X[0], np.full(X.shape[1], np.nan), X[1]])
 
 
 @pytest.fixture
@@ -71,6 +72,10 @@ KINDS = {
     "dead parts": lambda X, path: {"X": np.repeat(X[:2], 15, axis=0)},
     "exact": lambda X, path: {"X": np.repeat(X[:2], 15, axis=0), "sparsity": None},
     "residual": lambda X, path: {"X": X, "kkt_tol": 1e-9},
+    "known parts": lambda X, path: {"X": X, "fixed_components": KNOWN, "fixed_activations": np.ones((30, 2))},
+    "known parts, in chunks": lambda X, path: {**in_chunks(X, path), "fixed_components": KNOWN},
+    "missing": lambda X, path: {"X": np.where(X > 1, np.nan, X), "missing": "em", "fixed_components": KNOWN},
+    "missing, in chunks": lambda X, path: {**in_chunks(np.where(X > 1, np.nan, X), path), "missing": "em"},
 }
 
 
@@ -80,6 +85,27 @@ def test_every_kind_of_data_and_start(path, name):
     asked = {"n_components": 4, **FIT, **KINDS[name](X, path)}
     asked.pop("max_iter")
     assert_same_result(stop_and_go(pw.ssnmf, path, **asked), pw.ssnmf(**asked, max_iter=12))
+
+
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+@pytest.mark.parametrize("sparsity", [None, {1: 0.4}, {0: 0.3, 1: 0.4, 2: 0.3}])
+@pytest.mark.parametrize("shape", [(6, 5), (6, 5, 4)])
+def test_tensors(path, rng, shape, sparsity):
+    asked = {"X": rng.random(shape), "rank": 3, "tol": 0, "random_state": 0}
+    asked["sparsity"] = {mode: s for mode, s in (sparsity or {}).items() if mode < len(shape)}
+    whole = pw.cp(**asked, max_iter=12)
+    again = stop_and_go(pw.cp, path, **asked)
+    assert_same_result(again, whole)
+    np.testing.assert_array_equal(again.weights, whole.weights)
+    with pytest.raises(ValueError, match="X's shape differs"):
+        pw.cp(**asked | {"X": rng.random((*shape, 2))} | {"sparsity": None}, resume_from=path)
+
+
+def test_other_known_parts_are_another_fit(path):
+    pw.ssnmf(X, 4, **FIT, fixed_components=KNOWN, checkpoint=path)
+    other = np.where(np.isnan(KNOWN), KNOWN, KNOWN + 1e-9)
+    with pytest.raises(ValueError, match="another fit: fixed_components differs"):
+        pw.ssnmf(X, 4, **FIT, fixed_components=other, resume_from=path)
 
 
 def test_chunks_of_a_normalised_factor(path):

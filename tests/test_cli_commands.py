@@ -95,13 +95,52 @@ def test_options_of_recipes_reach_them(here):
 def test_every_option_of_every_recipe_is_there():
     """A new parameter of a recipe or of SparseNMF needs a line in ``cli/asked.py``."""
     assert set(RECIPES) == set(KNOWN)
-    own = {"X", "n_components", "sparsity", "callback"}
+    own = {"X", "n_components", "sparsity", "callback", "mask"}  # NaN says it, in a file
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
     of_model = set(pw.SparseNMF().get_params())
     by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}
     assert of_recipes | of_model <= own | by_hand | set(FIT) | set(RECIPE)
     assert set(FIT) <= of_model
     assert set(RECIPE) <= of_recipes - of_model
+
+
+@pytest.fixture(name="gaps")
+def a_table_with_gaps(here, X):
+    X[X < 0.4] = 0
+    X[2:5, 3] = np.nan
+    convert(Table(X, "made up", "nowhere"), here / "gaps.csv")
+    np.save(here / "gaps.npy", X)
+    return X
+
+
+@pytest.mark.parametrize("name", ["gaps.csv", "gaps.npy"])
+def test_empty_cells_are_missing(gaps, name, capsys):
+    assert main(["fit", name, "-r", "3", "--missing", "em", *QUICK]) == 0
+    model = pw.load("gaps.pw")
+    fitted = pw.SparseNMF(3, missing="em", max_iter=15, tol=1e-2, random_state=0).fit(gaps)
+    np.testing.assert_allclose(model.components_, fitted.components_, rtol=1e-6, atol=1e-9)
+    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "-q"]) == 0
+    np.testing.assert_allclose(np.load("l.npy"), model.activations_, atol=1e-9)
+    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "--missing", "error"]) == 1
+    assert "NaN" in capsys.readouterr().err
+    assert main(["info", name, "--json", "-r", "3"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["missing"] == 3
+    assert facts["zeros"] == pytest.approx(np.mean(gaps[~np.isnan(gaps)] == 0))
+    assert main(["info", name]) == 0
+    assert "3 values are missing" in capsys.readouterr().out
+
+
+def test_known_parts_stay(here, X):
+    known = np.stack([X[0], np.full(16, np.nan), X[1]])
+    np.save("known.npy", known)
+    convert(Table(np.arange(1.0, 25)[:, None], "made up", "nowhere"), here / "design.csv")
+    fit = ["fit", "x.npy", "-r", "4", "--fixed-components", "known.npy", "--fixed-activations", "design.csv", *QUICK]
+    assert main([*fit, "--init", "random"]) == 0
+    model = pw.load("x.pw")
+    np.testing.assert_array_equal(model.components_[[0, 2]], known[[0, 2]])
+    np.testing.assert_array_equal(model.activations_[:, 0], np.arange(1.0, 25))
+    np.testing.assert_array_equal(model.fixed_components, known)
 
 
 def test_images_to_parts(here, rng, capsys):
@@ -226,6 +265,19 @@ def test_a_model_is_called_what_its_data_is(here):
         (["fit", "x.csv", "--components", "0"], 2, "n_components=0"),
         (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
         (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
+        (
+            ["fit", "x.csv", "--fixed-components", "narrow.csv"],
+            2,
+            "fixed_components has shape (1, 2): give one row of 16",
+        ),
+        (["fit", "x.csv", "--fixed-components", "tall.npy"], 2, "its columns look like parts"),
+        (["fit", "x.csv", "--fixed-activations", "narrow.csv"], 2, "give one column of 24 numbers"),
+        (["fit", "x.csv", "--fixed-components", "nowhere.npy"], 1, "there is no file nowhere.npy"),
+        (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is read too, and would be lost"),
+        (["fit", "x.csv", "--loadings-out", "./x.csv"], 2, "x.csv is read too"),
+        (["fit", "x.csv", "--loadings-out", "p.csv", "--parts-out", "p.csv"], 2, "two of these are the same file"),
+        (["fit", "x.csv", "--checkpoint", "c.pw", "--out", "c.pw"], 2, "c.pw is the checkpoint"),
+        (["transform", "x.pw", "x.csv", "--out", "x.csv"], 2, "x.csv is read too"),
         (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
         (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
         (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),
@@ -247,6 +299,7 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
     (here / "words.csv").write_text("a,b\n1,two\n")
     (here / "narrow.csv").write_text("f1,f0\n1,2\n")
     (here / "text.npy").write_text("hello")
+    np.save(here / "tall.npy", np.ones((16, 2)))
     pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
     if "x.pw" in arguments:
         assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0

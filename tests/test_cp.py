@@ -18,6 +18,7 @@ from partwise.data import as_tensor
 from partwise.middle import WithMiddle
 from partwise.slices import rank_one, revive
 from partwise.statistics import gram
+from partwise.summary import summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 
@@ -240,3 +241,13 @@ def test_tensorly_understands_and_is_understood(rng):
 def test_useless_wishes_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
         pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})
+
+
+def test_pictures_say_what_to_give(rng):
+    X = rng.random((6, 5, 4))
+    result, model = pw.cp(X, 2, random_state=0), pw.SparseCP(2, random_state=0).fit(X)
+    assert result._repr_html_() is None
+    for found in (result, model):
+        with pytest.raises(ValueError, match="is of a tensor, whose components are not rows"):
+            summary(found)
+    assert summary(model.factors_[1].T).n_features == 5

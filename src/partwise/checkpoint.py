@@ -22,6 +22,7 @@ from .fit import Fit
 from .plain import packed, unpacked
 from .start import Factors, Given
 from .statistics import Array
+from .updates import Known
 
 PROBLEM = {"shape": "X's shape", "dtype": "X's precision", "n_components": "n_components", "method": "the method"}
 
@@ -122,12 +123,12 @@ class Resumed:
 
     def check_state(self) -> None:
         """Refuse a state that no fit can have."""
-        (n, m), r = self.problem["shape"], self.problem["n_components"]
+        shape, r = self.problem["shape"], self.problem["n_components"]
         factors, grams, states = (self.fit[name] for name in ("factors", "grams", "states"))
         losses, times = self.history["losses"], self.history["times"]
-        if not len(factors) == len(grams) == len(states) >= 2 or type(self.fit["revivals"]) is not int:
+        if not len(factors) == len(grams) == len(states) >= len(shape) >= 2 or type(self.fit["revivals"]) is not int:
             raise ValueError("its factors are not complete")
-        if [f.shape for f in factors[:2]] != [(n, r), (m, r)] or any(
+        if [f.shape for f in factors[: len(shape)]] != [(n, r) for n in shape] or any(
             g.shape != (f.shape[1],) * 2 for f, g in zip(factors, grams, strict=True)
         ):
             raise ValueError("its factors do not fit the problem")
@@ -151,6 +152,13 @@ class Resumed:
                 raise ValueError(
                     f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {what} differs{there}"
                 )
+
+    def check_known(self, known: Sequence[Known | None]) -> None:
+        """Refuse to go on with other known columns: those of the file would stay in their place."""
+        for mode, columns in enumerate(known):
+            if columns is not None and not columns.are_in(self.fit["factors"][mode]):
+                name = ("fixed_activations", "fixed_components")[mode]
+                raise ValueError(f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} differs")
 
     def set_generator(self, rng: np.random.Generator, when: str, must_agree: bool = False) -> None:
         """Set a generator to where it was ``when``: "before" the start was drawn, or "after"."""

@@ -121,8 +121,8 @@ class Result:
             )
         return self.factors
 
-    def _repr_html_(self) -> str:
-        return summary(self).to_html()
+    def _repr_html_(self) -> str | None:
+        return summary(self).to_html() if len(self.factors) == 2 else None  # a notebook then shows the text
 
     def __repr__(self) -> str:
         shape = " × ".join(str(len(f)) for f in self.factors)

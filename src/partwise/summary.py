@@ -129,6 +129,11 @@ def summary(model: Any) -> Summary:
             n_iter=model.n_iter,
             stop_reason=model.stop_reason,
         )
+    if hasattr(model, "factors") or hasattr(model, "factors_"):
+        raise ValueError(
+            f"this {type(model).__name__} is of a tensor, whose components are not rows: give one mode of it, "
+            "transposed, as an array of parts (factors[mode].T)"
+        )
     if hasattr(model, "fit"):
         raise ValueError(f"this {type(model).__name__} has no parts yet: fit it first")
     parts = as_parts(model)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ DATA (rows are samples, columns are features; --transpose exchanges them):
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI, a volume a sample
   .wav .flac .ogg                         sound, as a spectrogram: a frame a sample
 """
+READ = ("model", "mask", "per_part", "fixed_components", "fixed_activations")  # options that name files to read
 
 
 class UsageError(ValueError):
@@ -72,6 +74,21 @@ def read_data(options: argparse.Namespace) -> Table:
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
+
+
+def check_losses(options: argparse.Namespace, targets: Mapping[str, Path]) -> None:
+    """Refuse to write over what is read (but for parts that go into their .h5ad), or twice to one file."""
+    places = {what: path.resolve() for what, path in targets.items()}
+    given = {name: getattr(options, name, None) for name in READ}
+    taken = {Path(name).resolve() for name in (*options.data, *given.values()) if name is not None}
+    for what, place in places.items():
+        if place in taken and not (what == "parts" and place.suffix == ".h5ad"):
+            raise UsageError(f"{targets[what]} is read too, and would be lost: give another name for the {what}")
+    for name in (getattr(options, "checkpoint", None), getattr(options, "resume", None)):
+        if name is not None and Path(name).resolve() in places.values():
+            raise UsageError(f"{name} is the checkpoint, and would be lost: give another name for the rest")
+    if len(set(places.values())) < len(places):
+        raise UsageError(f"{', '.join(map(str, targets.values()))}: two of these are the same file")
 
 
 def compile_kernels(options: argparse.Namespace, table: Table) -> None:

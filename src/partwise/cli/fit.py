@@ -6,8 +6,18 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .asked import add_asking, asked_model
-from .common import add_command, add_data, add_telling, compile_kernels, in_words, note, read_data, tell
+from .asked import add_asking, asked_model, check_known
+from .common import (
+    add_command,
+    add_data,
+    add_telling,
+    check_losses,
+    compile_kernels,
+    in_words,
+    note,
+    read_data,
+    tell,
+)
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -20,6 +30,8 @@ EXAMPLES = """\
   partwise fit large.npy -r 50 -s 0.7 --checkpoint fit.ckpt        and after a crash:
   partwise fit large.npy -r 50 -s 0.7 --resume fit.ckpt
   partwise fit x.npz --recipe l0 --nonzeros 20
+  partwise fit gaps.csv -r 8 --missing em                          empty cells are missing, not 0
+  partwise fit spectra.csv -r 8 --fixed-components known.csv       these parts stay, the rest is found
 
 Ctrl-C stops the fit after its iteration and writes the parts found so far. Start from
 `partwise info DATA`, which tells how sparse parts are by themselves.
@@ -62,6 +74,7 @@ def fit(options: argparse.Namespace) -> int:
     targets = targets_of(options)
     table = read_data(options)
     check_before(targets, table)
+    check_known(model, table)
     compile_kernels(options, table)
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
@@ -86,7 +99,9 @@ def targets_of(options: argparse.Namespace) -> dict[str, Path]:
         "loadings": (options.loadings_out, LOADINGS),
         "picture": (options.png, (".png",)),
     }
-    return {what: check_target(path, endings) for what, (path, endings) in asked.items() if path is not None}
+    targets = {what: check_target(path, endings) for what, (path, endings) in asked.items() if path is not None}
+    check_losses(options, targets)
+    return targets
 
 
 def check_before(targets: dict[str, Path], table: Table) -> None:

@@ -40,8 +40,8 @@ def info(options: argparse.Namespace) -> int:
     from ..data import as_data
 
     table = read_data(options)
-    data = as_data(table.X)
-    zeros, largest = looked(data)
+    data = as_data(table.X, missing=True)
+    zeros, largest, missing = looked(data)
     natural = unconstrained(data, options.components, options.seed) if largest > 0 else None
     sizes = {level: features_at(level, table.shape[1]) for level in LEVELS}
     facts = {
@@ -54,6 +54,7 @@ def info(options: argparse.Namespace) -> int:
         "named": {"samples": table.sample_names is not None, "features": table.feature_names is not None},
         "part_shape": table.part_shape,
         "zeros": zeros,
+        "missing": missing,
         "largest": largest,
         "unconstrained_sparsity": natural,
         "features_at_least": sizes,
@@ -66,6 +67,7 @@ def info(options: argparse.Namespace) -> int:
     lines = [
         in_words(table),
         f"{zeros:.1%} of the values are 0, the largest is {largest:g}; {table.X.dtype}{disk}",
+        *([f"{missing} values are missing: fit what is there with --missing em"] if missing else []),
         found,
         "",
         "a part of sparsity    " + "".join(f"{level:>8}" for level in LEVELS),
@@ -75,13 +77,15 @@ def info(options: argparse.Namespace) -> int:
     return 0
 
 
-def looked(data: Any) -> tuple[float, float]:
-    """The share of zeros, and the largest value; one pass, which finds bad values."""
+def looked(data: Any) -> tuple[float, float, int]:
+    """The share of zeros, the largest value, how many are missing; one pass, which finds bad values."""
     from ..data import Matrix
 
     data.check()
     nonzero = nonzeros(data) if isinstance(data, Matrix) else data.total(nonzeros)
-    return 1 - nonzero / (data.shape[0] * data.shape[1]), float(data.peak)
+    observed = int(data.counts(1).sum())
+    missing = data.shape[0] * data.shape[1] - observed  # NaN, and counted as not 0
+    return 1 - (nonzero - missing) / max(observed, 1), float(data.peak), missing
 
 
 def nonzeros(chunk: Any) -> int:

@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .common import add_command, add_data, add_telling, in_words, read_data, tell
+from .common import add_command, add_data, add_telling, check_losses, in_words, read_data, tell
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -30,6 +30,9 @@ def add(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="what partwise fit has written")
     add_data(parser)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="a row for each sample: .csv, .tsv, .npy")
+    parser.add_argument(
+        "--missing", choices=("error", "em"), help="what empty cells and NaN are (default: as the model)"
+    )
     add_telling(parser)
 
 
@@ -40,7 +43,10 @@ def transform(options: argparse.Namespace) -> int:
     from ..io.write import LOADINGS
 
     target = check_target(options.out, LOADINGS)
+    check_losses(options, {"loadings": target})
     model = load(options.model)
+    if options.missing is not None:
+        model.set_params(missing=options.missing)
     table = read_data(options)
     X = arranged(table, model, options.model)
     with warnings.catch_warnings():

@@ -225,6 +225,7 @@ class Task:
         problem = problem_of(self.data, self.r, blocks, order)
         if self.resumed is not None:
             self.resumed.check(problem)
+            self.resumed.check_known(self.known)
         with interrupts():
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)

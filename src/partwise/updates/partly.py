@@ -64,6 +64,10 @@ class Known:
         factor[:, list(self.which)] = self.columns[first : first + len(factor)]
         return factor
 
+    def are_in(self, factor: Array) -> bool:
+        """Whether the columns of a factor are what they are known to be."""
+        return bool(np.array_equal(factor[:, list(self.which)], self.columns))
+
     def kept(self, sets: Columns) -> Columns:
         """The sets of the factor, its known columns staying as they are."""
         return Columns(tuple(Kept() if j in self.which else s for j, s in enumerate(sets)))
