@@ -278,6 +278,7 @@ def test_a_model_is_called_what_its_data_is(here):
         (["fit", "x.csv", "--loadings-out", "p.csv", "--parts-out", "p.csv"], 2, "two of these are the same file"),
         (["fit", "x.csv", "--checkpoint", "c.pw", "--out", "c.pw"], 2, "c.pw is the checkpoint"),
         (["transform", "x.pw", "x.csv", "--out", "x.csv"], 2, "x.csv is read too"),
+        (["convert", "x.npy", "./x.npy"], 2, "x.npy is read too"),
         (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
         (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
         (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_data, add_telling, in_words, read_data, tell
+from .common import add_command, add_data, add_telling, check_losses, in_words, read_data, tell
 
 EXAMPLES = """\
   partwise convert counts.csv counts.npz           smaller, and sooner read
@@ -38,6 +38,7 @@ def convert(options: argparse.Namespace) -> int:
     if options.data[0].endswith(".pw"):
         return parts_of(options)
     target = check_target(options.out, write.DATA)
+    check_losses(options, {"converted data": target})
     table = read_data(options)
     write_table(table, target)
     facts = {

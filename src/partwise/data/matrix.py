@@ -273,10 +273,8 @@ def check_values(least: float, largest: float, find: Any) -> None:
     listed = ", ".join(map(str, index))
     place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
     if np.isnan(value):
-        raise ValueError(
-            f"Input X contains NaN, first at {place}: give missing='em' to fit what is observed, "
-            "or remove or impute missing values"
-        )
+        way = "give missing='em' to fit what is observed, or " if len(index) == 2 else ""  # tensors have no such way
+        raise ValueError(f"Input X contains NaN, first at {place}: {way}remove or impute missing values")
     if np.isinf(value):
         raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
     raise ValueError(
