@@ -202,7 +202,7 @@ def test_info(here, X, capsys, name):
     assert facts["zeros"] == pytest.approx(np.mean(X == 0))
     assert facts["largest"] == X.max()
     assert len(facts["unconstrained_sparsity"]) == 3
-    assert facts["features_at_least"]["0.5"] == features_at(0.5, 16) == 6
+    assert facts["features_at_least"]["0.5"] == features_at(0.5, 16) == 7
     assert main(["info", name]) == 0
     said = capsys.readouterr().out
     assert "24 samples × 16 features" in said
@@ -225,7 +225,16 @@ def test_info_of_nothing(here, capsys):
 @pytest.mark.parametrize("level", [0, 0.3, 0.8, 1])
 def test_no_part_has_fewer_features(level, rng):
     part = pw.Hoyer(level)(rng.random(50))
-    assert np.count_nonzero(part) >= features_at(level, 50) - 1e-9 or features_at(level, 50) == 50
+    assert np.count_nonzero(part) >= features_at(level, 50)
+
+
+@pytest.mark.parametrize("m", [2, 64, 361, 613410])
+@pytest.mark.parametrize("d", [1, 2, 7, 50])
+def test_a_flat_part_has_the_fewest_features(d, m):
+    d = min(d, m)
+    level = (m**0.5 - d**0.5) / (m**0.5 - 1)
+    assert features_at(level, m) == d
+    assert features_at(level * 0.999, m) > d or d == m
 
 
 def test_convert(here, X, capsys):

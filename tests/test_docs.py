@@ -8,9 +8,12 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+import partwise
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -69,3 +72,25 @@ def test_every_link_leads_somewhere(page):
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_index_has_every_page():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.md)\)", index)) == {page.name for page in PAGES if page.stem != "README"}
+
+
+def test_the_api_page_says_what_the_docstrings_say():
+    spec = spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
+    make_api = module_from_spec(spec)
+    spec.loader.exec_module(make_api)
+    written = make_api.PAGE.read_text(encoding="utf-8")
+    assert written == make_api.page(), "run `python docs/make_api.py`"
+    assert not [name for name in partwise.__all__ if f"\n| `{name}` | " not in written]
+    assert not re.findall(r"^\| `.*` \|\s*\|$", written, re.MULTILINE)
+
+
+def test_rooms_need_no_import_of_their_own():
+    rooms = ("brain", "cells", "datasets", "io", "plotting", "report")
+    code = f"import partwise; [getattr(partwise, name) for name in {rooms}]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr

@@ -90,7 +90,7 @@ __all__ = [
     "tpc",
 ]
 
-_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from .common import add_command, add_data, add_telling, in_words, read_data, tell
@@ -108,6 +109,6 @@ def unconstrained(data: Any, components: int, seed: int) -> Any:
 
 
 def features_at(level: float, m: int) -> int:
-    """The least number of features that a part of that sparsity has: (√m − s(√m − 1))²."""
+    """The least number of features that a part of that sparsity has: (√m − s(√m − 1))², rounded up."""
     root = float(m) ** 0.5
-    return max(1, round((root - level * (root - 1)) ** 2))
+    return max(1, math.ceil((root - level * (root - 1)) ** 2 - 1e-12 * m))

@@ -24,7 +24,7 @@ def l0(
     every: int = 1,
     **options: Unpack[Options],
 ) -> Result:
-    """NMF with ℓ0 constraints (Peharz & Pernkopf 2011): at most so many nonzeros.
+    """NMF with ℓ0 constraints (Peharz & Pernkopf 2012): at most so many nonzeros.
 
     min ½‖X − activations·components‖² with at most ``nonzeros`` features in each part (NMFL0-W), or at most
     ``nonzeros`` parts in each sample (NMFL0-H). The constraint holds exactly. As published the methods are heuristics

@@ -1,0 +1,64 @@
+"""Writes api.md from the docstrings' first lines: ``python docs/make_api.py``. The tests compare."""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PAGE = Path(__file__).with_name("api.md")
+MODULES = ("", ".io", ".plotting", ".report", ".brain", ".cells", ".datasets")
+OPENED = ("SparseNMF", "MiniBatchSparseNMF", "SparseCP", "Result")  # classes whose methods are listed, too
+CONSTANTS = {"__version__": "The version, as text.", "FORMATS": "The formats that `read` knows, as a tuple."}
+
+HEAD = """\
+# Every public name
+
+One line each; `help(pw.ssnmf)` has parameters, mathematics and an example. After `import partwise as pw` there are
+`pw.SparseNMF`, `pw.plotting.gallery` and so on; nothing is imported before it is used.
+
+*Written by `python docs/make_api.py` from the docstrings; the tests compare.*
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(section(import_module(f"partwise{name}")) for name in MODULES)])
+
+
+def section(module: ModuleType) -> str:
+    """A module: what it is for, and a table of its names."""
+    rows = [row for name in public(module) for row in described(name, getattr(module, name))]
+    return "\n".join(
+        [f"## {module.__name__}", "", first_line(module), "", "| name | what it is |", "|---|---|", *rows, ""]
+    )
+
+
+def public(module: ModuleType) -> list[str]:
+    """``__all__``, or what the module itself defines."""
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def described(name: str, value: Any) -> list[str]:
+    """A row for a name, and, if it is a class that is opened, one for each of its methods and properties."""
+    rows = [f"| `{name}` | {CONSTANTS.get(name) or first_line(value)} |"]
+    if inspect.isclass(value) and name in OPENED:
+        rows += [f"| `{name}.{inner}` | {first_line(getattr(value, inner))} |" for inner in members(value)]
+    return rows
+
+
+def members(kind: type) -> list[str]:
+    """The public methods and properties that come from this package and say what they do."""
+    ours = [vars(base) for base in kind.__mro__ if base.__module__.startswith("partwise")]
+    found = {name: value for space in reversed(ours) for name, value in space.items() if not name.startswith("_")}
+    return [n for n, v in found.items() if (inspect.isfunction(v) or isinstance(v, property)) and inspect.getdoc(v)]
+
+
+def first_line(value: Any) -> str:
+    """What a docstring begins with."""
+    return (inspect.getdoc(value) or "").split("\n")[0].replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
