@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import partwise
 from partwise.brain import SparseNMF
+from partwise.plotting import gallery
 
 nibabel = pytest.importorskip("nibabel")
 maskers = pytest.importorskip("nilearn.maskers")
@@ -90,6 +91,10 @@ def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
     model.save(tmp_path / "parts.pw")
     again = partwise.load(tmp_path / "parts.pw")
     np.testing.assert_array_equal(again.transform(volumes[:, inside]), model.transform([image(v) for v in volumes]))
+    np.testing.assert_array_equal(again.part_mask_, inside)
+    drawn = gallery(again).axes[0].images[0].get_array()  # an axial slice, blank outside of the mask
+    assert drawn.ndim == 2
+    assert np.ma.count_masked(drawn) > 0
 
 
 def test_a_mask_of_its_own_making(volumes):

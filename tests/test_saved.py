@@ -129,6 +129,8 @@ def test_what_cannot_be_kept():
         ({"sample_names": [1, 2]}, "must be texts"),
         ({"part_shape": (3, 5)}, "as many entries as a part has features, 12"),
         ({"part_shape": (-3, -4)}, "as many entries"),
+        ({"part_mask": np.ones((3, 5), dtype=bool)}, "as many places as a part has features, 12"),
+        ({"part_mask": np.ones((3, 4))}, "part_mask must be true"),
         ({"activations": np.ones((20, 3)), "sample_names": ["a"]}, "1 sample names and 20 samples"),
     ]:
         with pytest.raises(ValueError, match=match):

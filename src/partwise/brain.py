@@ -69,7 +69,8 @@ class SparseNMF(estimators.SparseNMF):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model of the voxels, which `partwise.load` gives back as a `partwise.SparseNMF`.
 
-        The mask is not in it: ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
+        It knows where its voxels are, for pictures, but not in which space they lie:
+        ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
         """
         plain = estimators.SparseNMF()
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
@@ -88,6 +89,7 @@ class SparseNMF(estimators.SparseNMF):
     def _store_parts(self, components: Array) -> None:
         super()._store_parts(components)
         self.components_img_ = self.masker_.inverse_transform(self.components_)
+        self.part_mask_ = self.mask_img_.get_fdata() > 0  # for pictures and reports
 
 
 def _fitted_masker(mask: Any, images: Any) -> Any:

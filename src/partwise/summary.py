@@ -40,6 +40,7 @@ class Summary:
     stop_reason: str | None = None
     method: str | None = None
     shape: tuple[int, ...] | None = None
+    mask: Array | None = None
     feature_names: Any = None
     sample_names: Any = None
 
@@ -165,6 +166,7 @@ def _of_estimator(model: Any) -> Summary:
         stop_reason=getattr(model, "stop_reason_", None),
         method=type(model).__name__ + (f", recipe {recipe}" if recipe else ""),
         shape=None if shape is None else tuple(shape),
+        mask=getattr(model, "part_mask_", None),
         feature_names=getattr(model, "feature_names_in_", None),
         sample_names=getattr(model, "sample_names_", None),
     )

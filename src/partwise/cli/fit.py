@@ -127,10 +127,12 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
     """Write the model first, so that nothing that goes wrong afterwards can lose it."""
     from ..cells import described
     from ..io import write_loadings, write_parts
+    from ..io.table import Brain
 
     if table.feature_names is not None:
         model.feature_names_in_ = as_objects(table.feature_names)
-    model.keep(activations, table.sample_names, table.part_shape)
+    place = table.home.mask if isinstance(table.home, Brain) else None
+    model.keep(activations, table.sample_names, table.part_shape, place)
     model.save(targets["model"])
     if "parts" in targets:
         write_parts(targets["parts"], model.components_, table, activations=activations, about=described(model))

@@ -20,7 +20,7 @@ from ..stream import Solved, SolvedInChunks, solve_activations
 from ..updates import Known
 from .notebook import Shown
 
-KEPT = ("activations_", "sample_names_", "part_shape_")
+KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_")
 
 
 class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,6 +81,7 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         activations: Any = None,
         sample_names: Sequence[str] | None = None,
         part_shape: Sequence[int] | None = None,
+        part_mask: Any = None,
     ) -> Self:
         """Keep with the parts what pictures and reports can use, until the next fit; `save` stores it too.
 
@@ -92,6 +93,8 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             One for each sample; ``sample_names_``.
         part_shape : sequence of int, optional
             What a part looks like, (height, width) of an image for example; ``part_shape_``.
+        part_mask : array of bool, optional
+            Where in an image or a volume the features are, if they do not fill it; ``part_mask_``.
 
         Examples
         --------
@@ -106,6 +109,7 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             "activations_": None if activations is None else kept_activations(activations, self.n_components_),
             "sample_names_": None if sample_names is None else kept_names(sample_names),
             "part_shape_": None if part_shape is None else kept_shape(part_shape, self.components_.shape[1]),
+            "part_mask_": None if part_mask is None else kept_mask(part_mask, self.components_.shape[1]),
         }
         new = {name: value for name, value in kept.items() if value is not None}
         rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
@@ -207,3 +211,11 @@ def kept_shape(shape: Any, m: int) -> tuple[int, ...]:
     if not all(isinstance(n, int | np.integer) and n > 0 for n in shape) or np.prod(shape) != m:
         raise ValueError(f"part_shape={tuple(shape)} does not have as many entries as a part has features, {m}")
     return tuple(int(n) for n in shape)
+
+
+def kept_mask(mask: Any, m: int) -> Array:
+    """Where a part's ``m`` features are, checked."""
+    array = np.asarray(mask)
+    if array.dtype != bool or np.count_nonzero(array) != m:
+        raise ValueError(f"part_mask must be true in as many places as a part has features, {m}")
+    return array.copy()

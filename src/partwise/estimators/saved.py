@@ -15,7 +15,7 @@ from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonneg
 from ..running import Running
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
-from .base import Parts, kept_activations, kept_names, kept_shape
+from .base import Parts, kept_activations, kept_mask, kept_names, kept_shape
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 
@@ -41,6 +41,7 @@ NUMBERS: dict[str, Any] = {
     "data_shape_": tuple,
     "part_shape_": tuple,
 }
+MASK = "part_mask_"
 NAMES = {"feature_names_in_": "m", "sample_names_": "n"}
 NEEDED = ("components_", "sparsity_", "n_features_in_")
 OUTPUTS = ("default", "pandas", "polars")
@@ -64,7 +65,7 @@ def save(model: Parts, path: str | os.PathLike[str]) -> None:
         arrays.update(found)
         return plain
 
-    attributes = {name: getattr(model, name) for name in (*SHAPES, *NUMBERS) if hasattr(model, name)}
+    attributes = {name: getattr(model, name) for name in (*SHAPES, *NUMBERS, MASK) if hasattr(model, name)}
     attributes |= {name: [str(n) for n in getattr(model, name)] for name in NAMES if hasattr(model, name)}
     header: Header = {
         "kind": "model",
@@ -128,7 +129,7 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
 
 def checked(attributes: dict[str, Any]) -> dict[str, Any]:
     """Those attributes that a model may have, if they fit together."""
-    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, *NAMES) if name in attributes}
+    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, MASK, *NAMES) if name in attributes}
     missing = [name for name in NEEDED if name not in found]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
@@ -150,7 +151,7 @@ def checked(attributes: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def check_parts(found: Mapping[str, Any]) -> None:
+def check_parts(found: dict[str, Any]) -> None:
     """Refuse parts and activations that no fit gives."""
     components = found["components_"]
     if found["n_features_in_"] != components.shape[1] or not components.size:
@@ -162,6 +163,8 @@ def check_parts(found: Mapping[str, Any]) -> None:
         kept_activations(found["activations_"], len(components))
     if "part_shape_" in found:
         kept_shape(found["part_shape_"], components.shape[1])
+    if MASK in found:
+        found[MASK] = kept_mask(found[MASK], components.shape[1])
     shape = found.get("data_shape_", (1, components.shape[1]))
     if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape) or shape[1] != components.shape[1]:
         raise ValueError(f"data_shape_ is {shape}, and parts have {components.shape[1]} features")

@@ -54,7 +54,7 @@ def gallery(
     kind : {"images", "volumes", "lines", "bars"}, optional
         By default what ``shape`` suggests, and bars where it is None and the features have names.
     mask : array of bool, of shape ``shape``
-        True where the features are, if they do not fill the image or the volume.
+        True where the features are, if they do not fill the image or the volume; by default what the model knows.
     feature_names : sequence of str, optional
         By default what the model knows (``feature_names_in_``).
     x, x_label

@@ -216,6 +216,8 @@ def look_of(
 ) -> Look:
     """How the parts of ``summary`` are to be drawn: as ``kind``, or as their shape suggests."""
     given = shape is not None
+    if mask is None and (not given or (summary.mask is not None and tuple(shape or ()) == summary.mask.shape)):
+        mask = summary.mask
     mask = None if mask is None else as_mask(mask)
     shape = shape if given else mask.shape if mask is not None else summary.shape
     if shape is None or (not given and len(shape) not in KINDS):
