@@ -1,6 +1,6 @@
 """Whether held-out entries find the rank: how often the error is least at the planted one, or within one of it.
 
-    python benchmarks/select.py [--quick]
+    python benchmarks/selection.py [--quick]
 
 Planted problems (120 × 80, parts of sparsity .5, exponential activations), 3 ranks × 3 noise levels × 5 seeds; noise is
 relative to the root mean square of what is planted. Each is given to `partwise.select` with nothing asked of the
