@@ -19,7 +19,7 @@ EPILOG = """\
 a first half hour:
   partwise demo                                             see it work
   partwise info faces/                                      what is there, and how sparse is it by itself?
-  partwise select faces/ --ranks 10:40:10 --png rank.png     how many parts does the data support?
+  partwise select faces/ --ranks 10:40:10 --png rank.png    how many parts does the data support?
   partwise fit faces/ -r 25 -s 0.7 --png parts.png          find 25 parts of sparsity 0.7, and draw them
   partwise show faces.pw --html report.html                 a page with every part, its samples and the fit
   partwise transform faces.pw more-faces/ --out more.csv    how much of each part is in new images
