@@ -4,6 +4,8 @@ Threads of BLAS go on spinning for a while after each product, so that kernels b
 tall and narrow products badly (measured at 613,410 × 269, rank 40: two threads of BLAS make the products 1.5 × faster
 and Gram matrices slower, two of ours 1.8 × and 1.6 ×). Therefore BLAS gets one thread for the time of a fit, and
 `in_parts` gives a range of rows to each of ours.
+
+A fit keeps its scratch memory too: to get as much from the system at every pass costs as much as going through it twice.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ ALONE = 1e7  # multiplications, below which a second thread costs more than it g
 LEAST = 512  # rows for which a thread of their own pays in a product
 
 _threads: ContextVar[int] = ContextVar("threads", default=1)  # of the fit in this context
+_scratch: ContextVar[dict[Any, Array] | None] = ContextVar("scratch", default=None)
 
 
 @cache
@@ -55,12 +58,23 @@ def fitting_threads(multiplications: float, n_jobs: int | None = None) -> Iterat
     may = blas_threads()
     threads = 1 if multiplications < ALONE else may if n_jobs is None else n_jobs
     ours = threading.current_thread() is threading.main_thread()
-    token = _threads.set(threads if ours else 1)
+    taken, kept = _threads.set(threads if ours else 1), _scratch.set({})
     try:
         with controller().limit(limits=1, user_api="blas") if ours and may > 1 else nullcontext():
             yield
     finally:
-        _threads.reset(token)
+        _threads.reset(taken)
+        _scratch.reset(kept)
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array to overwrite: in a fit the same one at each call, so one caller at a time."""
+    kept = _scratch.get()
+    if kept is None:
+        return np.empty(shape, dtype=dtype)
+    if (shape, dtype) not in kept:
+        kept[shape, dtype] = np.empty(shape, dtype=dtype)
+    return kept[shape, dtype]
 
 
 def in_parts(task: Callable[[int, int], Any], size: int, least: int) -> list[Any]:

@@ -25,7 +25,7 @@ from ..compiled import kernel, reduction
 from ..projections.columns import FAST, project_column
 from ..projections.fast import sparse_opt_from
 from ..statistics import Array, Stats
-from ..threads import in_parts, product
+from ..threads import in_parts, product, scratch
 from .protocol import State
 from .sets import Sets
 
@@ -91,7 +91,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, table:
 
     ``thresholds`` holds what the last pass found for each column, in units of b/g.
     """
-    share = np.empty((min(BLOCK, len(gram)), len(factor)), dtype=factor.dtype)
+    share = scratch((min(BLOCK, len(gram)), len(factor)), factor.dtype)
     for order in orders:
         weights = staying(gram, order)
         for start in range(0, len(order), BLOCK):
@@ -115,21 +115,29 @@ def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thr
     """Solve the columns of one block; ``share`` holds Σ F_l G_lj over the columns l that stay as they are till then."""
     for c in range(0, block.size, GROUP):
         group = slice(c, min(c + GROUP, block.size))
-        subtract_solved(columns, cross, gram, block[:c], block[group], share[group])
+        sums = subtract_solved(columns, cross, gram, block[:c], block[group], share[group], thresholds)
         for p in range(c, group.stop):
             j = block[p]
-            d, s1, s2 = subtract_rest(columns, gram, block[c:p], j, share[p], thresholds[j])
-            solve_column(columns, gram, table, thresholds, j, share[p], d, s1, s2)
+            if p > c:
+                sums = subtract_rest(columns, gram, block[c:p], j, share[p], thresholds[j])
+            solve_column(columns, gram, table, thresholds, j, share[p], sums)
 
 
 @kernel
-def subtract_solved(columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any) -> None:
-    """share ← C_j − share − Σ F_l G_lj over the ``solved`` columns, for each j of a group."""
+def subtract_solved(
+    columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any, thresholds: Any
+) -> tuple[int, float, float]:
+    """share ← C_j − share − Σ F_l G_lj over the ``solved`` columns, for each j of a group; the first is scaled too."""
+    first = group[0]
+    d, s1, s2 = 0, 0.0, 0.0
     for start in range(0, share.shape[1], PIECE):
         part = slice(start, min(start + PIECE, share.shape[1]))
         for p, j in enumerate(group):
             subtract_from(share[p, part], cross[j, part])
             subtract_columns(share[p, part], gram[j], solved, columns, part)
+        sums = scale(share[0, part], gram[first, first], thresholds[first])
+        d, s1, s2 = d + sums[0], s1 + sums[1], s2 + sums[2]
+    return d, s1, s2
 
 
 @kernel
@@ -155,13 +163,13 @@ def subtract_columns(b: Any, g: Any, which: Any, columns: Any, part: Any) -> Non
 
 @kernel
 def solve_column(
-    columns: Any, gram: Any, table: Any, thresholds: Any, j: int, b: Any, d: int, s1: float, s2: float
+    columns: Any, gram: Any, table: Any, thresholds: Any, j: int, b: Any, sums: tuple[int, float, float]
 ) -> None:
     """Project b/g, given its sums above the column's last threshold."""
     if gram[j, j] > 0:
         code, low, high = int(table[j, 0]), table[j, 1], table[j, 2]
         if code == FAST and low == high:
-            thresholds[j] = sparse_opt_from(b, low, columns[j], columns[j], thresholds[j], d, s1, s2)
+            thresholds[j] = sparse_opt_from(b, low, columns[j], columns[j], thresholds[j], *sums)
         else:
             project_column(code, low, high, b, columns[j], columns[j], math.nan)
 
