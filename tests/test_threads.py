@@ -97,6 +97,18 @@ def test_parts_cover_everything_once_and_in_order():
             assert len(found) == min(4, max(size // 2, 1))
 
 
+def test_scratch_is_kept_for_a_fit_and_no_longer():
+    with fitting_threads(1.0):
+        first = threads.scratch((2, 3), np.dtype("f4"))
+        assert (first.shape, first.dtype) == ((2, 3), np.float32)
+        assert threads.scratch((2, 3), np.dtype("f4")) is first
+        assert threads.scratch((2, 3), np.dtype("f8")) is not first
+        with fitting_threads(1.0):  # a fit inside of another has its own
+            assert threads.scratch((2, 3), np.dtype("f4")) is not first
+        assert threads.scratch((2, 3), np.dtype("f4")) is first
+    assert threads.scratch((2, 3), np.dtype("f4")) is not threads.scratch((2, 3), np.dtype("f4"))
+
+
 def test_errors_come_through():
     def fail(a, b):
         raise RuntimeError(f"from {a}")

@@ -5,7 +5,7 @@ tall and narrow products badly (measured at 613,410 × 269, rank 40: two threads
 and Gram matrices slower, two of ours 1.8 × and 1.6 ×). Therefore BLAS gets one thread for the time of a fit, and
 `in_parts` gives a range of rows to each of ours.
 
-A fit keeps its scratch memory too: to get as much from the system at every pass costs as much as going through it twice.
+A fit keeps its scratch memory too: new memory costs as much at every pass as going through it several times.
 """
 
 from __future__ import annotations
