@@ -11,6 +11,7 @@ many sweeps as `ssnmf` takes by itself. At last two threads beside one.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import subprocess
 import sys
 import time
@@ -115,8 +116,9 @@ def two_threads(name: str, shape: tuple[int, int, int], dtype: str) -> None:
 def memory(shape: tuple[int, int, int], dtype: str) -> None:
     """Print the peak of a whole fit beyond X and the imports, in units of all its factors. A process of its own."""
     features, samples, r = shape
-    ssnmf(made_up(60, 50, 3, dtype), 3, sparsity=0.1, max_iter=3)  # compiles
     X = made_up(features, samples, r, dtype)
+    ssnmf(X, r, sparsity=0.5, max_iter=3, random_state=0)  # loads kernels
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = resident("VmRSS")
     ssnmf(X, r, sparsity=0.5, max_iter=3, random_state=0)
