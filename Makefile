@@ -19,8 +19,9 @@ tests: $(VENV)/dev
 	$(BIN)/pytest -n 2
 
 # the same kernels as plain Python, in the tests of the rooms that have kernels or live on them
-PLAIN := compiled projections sparsity grouped statistics updates constrained_updates sparse_coding data tensor missing \
-	start factorize middle stream minibatch cp partly recipes rivals estimators
+PLAIN := compiled projections sets sparsity grouped statistics updates constrained_updates sparse_coding data tensor \
+	missing start factorize middle stream stream_passes stream_estimator minibatch cp partly recipes rivals \
+	rivals_hostile estimators estimators_hostile transform
 jit-off: $(VENV)/dev
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" $(PLAIN:%=tests/test_%.py)
 

@@ -1,5 +1,6 @@
 """The catalogues that the laws run over: problems, kinds of data, updates, sets for a factor's columns, recipes."""
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -339,3 +340,13 @@ def assert_promised(recipe, result, atol=1e-10):
                 lo, hi = one if isinstance(one, tuple) else (one, one)
                 if column.any():
                     assert (lo or 0) - atol <= hoyer_sparsity(column) <= (1 if hi is None else hi) + atol
+
+
+def peak_of(work):
+    """How many bytes something takes, at most at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -8,6 +8,7 @@ import importlib
 import signal
 import sys
 import time
+import traceback
 from contextlib import contextmanager
 
 import numpy as np
@@ -28,6 +29,16 @@ by_value(sys.modules[__name__])
 CHUNKS = ((40, 10, 30, 1, 44, 25), 24)
 SHORT = {"max_iter": 6, "tol": 0, "random_state": 0}
 FORMS = {"dense": np.asarray, "CSR matrix": sp.csr_matrix, "CSR array": sp.csr_array, "CSC matrix": sp.csc_matrix}
+BAD = 2  # the chunk that tests spoil: samples 50 to 79
+ERRORS = {
+    "value": ValueError("it cannot be read"),
+    "runtime": RuntimeError("it cannot be read"),
+    "chunk": RuntimeError("a chunk is missing"),
+    "file": FileNotFoundError(2, "it is gone"),
+    "key": KeyError(7),
+    "bare": ZeroDivisionError(),
+}
+BAD_VALUES = {"NaN": (np.nan, "NaN"), "infinite": (np.inf, "infinity"), "negative": (-0.25, r"X\[77, 3\] is -0.25")}
 
 
 @pytest.fixture(name="X")
@@ -170,3 +181,38 @@ def tasks(client):
 def assert_nothing_is_left(client, but=0):
     assert eventually(lambda: kept(client) == 0), f"activations of {kept(client)} chunks"
     assert eventually(lambda: tasks(client)[0] == but), f"{tasks(client)[0]} tasks instead of {but}"
+
+
+def lose_some(kept):
+    for key in [key for key in kept if key[1] in (0, 3)]:
+        del kept[key]
+
+
+def fall_behind(kept):
+    for key, state in [*kept.items()]:
+        kept[key] = state._replace(taken=state.taken - 1)
+
+
+def stop(error):
+    def callback(iteration):
+        if iteration.n_iter == 3:
+            assert visits.KEPT or cluster_data.active_client()
+            raise error
+
+    return callback
+
+
+def failing(X, error):
+    """X in chunks of which one cannot be computed."""
+
+    def fail(block, number):
+        if number == BAD:
+            raise error
+        return block
+
+    return changed(X, fail)
+
+
+def message_of(error):
+    """All that a user sees of an error."""
+    return "".join(traceback.format_exception_only(error))

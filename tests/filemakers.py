@@ -1,7 +1,10 @@
-"""Files to read in tests."""
+"""Files to read in tests, and folders to run commands in: fixtures are to be imported by the files that use them."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
+
+from partwise.io import Table, convert
 
 AFFINE = np.diag([2.0, 2.0, 3.0, 1.0])
 
@@ -23,3 +26,28 @@ def save_nifti(path, values, affine=AFFINE):
 
     nibabel.Nifti1Image(np.asarray(values), affine).to_filename(path)
     return path
+
+
+QUICK = ["--max-iter", "15", "--tol", "1e-2", "--seed", "0", "--quiet"]
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((24, 3)) @ rng.random((3, 16)) + 0.1 * rng.random((24, 16))
+
+
+@pytest.fixture(name="here")
+def a_folder(tmp_path, X, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"s{i}" for i in range(24)], [f"f{j}" for j in range(16)]
+    convert(Table(X, "made up", "nowhere", *map(tuple, names)), tmp_path / "x.csv")
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path
+
+
+@pytest.fixture(name="brains")
+def some_brains(tmp_path, rng):
+    volumes = rng.random((3, 4, 5, 2)).astype(np.float32)
+    inside = rng.random((4, 5, 2)) < 0.5
+    paths = [save_nifti(tmp_path / f"b{i}.nii.gz", volume) for i, volume in enumerate(volumes)]
+    return paths, save_nifti(tmp_path / "mask.nii", inside.astype(np.uint8)), volumes, inside

@@ -1,4 +1,4 @@
-"""From files to parts by commands alone: what is asked for is what is written; what is wrong is one line."""
+"""From files to parts by commands alone: what is asked for is what is written."""
 
 import inspect
 import json
@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from filemakers import save_images, save_nifti
+from filemakers import QUICK, a_folder, numbers, save_images, save_nifti  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.cli import main, parser
@@ -22,22 +22,6 @@ from partwise.cli.info import features_at
 from partwise.data import as_data
 from partwise.io import Table, convert, read
 from partwise.recipes import RECIPES as KNOWN
-
-QUICK = ["--max-iter", "15", "--tol", "1e-2", "--seed", "0", "--quiet"]
-
-
-@pytest.fixture(name="X")
-def numbers(rng):
-    return rng.random((24, 3)) @ rng.random((3, 16)) + 0.1 * rng.random((24, 16))
-
-
-@pytest.fixture(name="here")
-def a_folder(tmp_path, X, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = [f"s{i}" for i in range(24)], [f"f{j}" for j in range(16)]
-    convert(Table(X, "made up", "nowhere", *map(tuple, names)), tmp_path / "x.csv")
-    np.save(tmp_path / "x.npy", X)
-    return tmp_path
 
 
 def test_from_a_table_to_tables(here, X):
@@ -261,104 +245,7 @@ def test_a_model_is_called_what_its_data_is(here):
     assert stem(["scans/a.png", "scans/b.png"]) == "scans"
 
 
-# ---- what is wrong is one line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["fit", "x.csv", "--sparsity", "1.2"], 2, "sparsity=1.2 is outside [0, 1]"),
-        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
-        (["fit", "x.csv", "--nonzeros", "3"], 2, "recipe_params has 'nonzeros'"),
-        (["fit", "x.csv", "--recipe", "l0"], 2, "l0 needs nonzeros"),
-        (["fit", "x.csv", "--components", "0"], 2, "n_components=0"),
-        (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
-        (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
-        (
-            ["fit", "x.csv", "--fixed-components", "narrow.csv"],
-            2,
-            "fixed_components has shape (1, 2): give one row of 16",
-        ),
-        (["fit", "x.csv", "--fixed-components", "tall.npy"], 2, "its columns look like parts"),
-        (["fit", "x.csv", "--fixed-activations", "narrow.csv"], 2, "give one column of 24 numbers"),
-        (["fit", "x.csv", "--fixed-components", "nowhere.npy"], 1, "there is no file nowhere.npy"),
-        (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is read too, and would be lost"),
-        (["fit", "x.csv", "--loadings-out", "./x.csv"], 2, "x.csv is read too"),
-        (["fit", "x.csv", "--loadings-out", "p.csv", "--parts-out", "p.csv"], 2, "two of these are the same file"),
-        (["fit", "x.csv", "--checkpoint", "c.pw", "--out", "c.pw"], 2, "c.pw is the checkpoint"),
-        (["transform", "x.pw", "x.csv", "--out", "x.csv"], 2, "x.csv is read too"),
-        (["convert", "x.npy", "./x.npy"], 2, "x.npy is read too"),
-        (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
-        (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
-        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),
-        (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
-        (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
-        (["fit", "x.csv", "--parts-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),
-        (["fit", "x.csv", "--parts-out", "p.nii"], 1, "only where the data was NIfTI"),
-        (["fit", "x.csv", "--mask", "m.nii"], 1, "mask is for NIfTI"),
-        (["info", "text.npy"], 1, "text.npy is not a .npy file that can be read"),
-        (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
-        (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),
-        (["convert", "x.csv", "y.docx"], 1, "y.docx has an ending that cannot be written"),
-    ],
-)
-def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
-    (here / "bad.txt").write_text("0.5\nmuch\n")
-    (here / "none.txt").write_text("# nothing\n")
-    (here / "minus.csv").write_text("a,b\n1,2\n3,-1\n")
-    (here / "words.csv").write_text("a,b\n1,two\n")
-    (here / "narrow.csv").write_text("f1,f0\n1,2\n")
-    (here / "text.npy").write_text("hello")
-    np.save(here / "tall.npy", np.ones((16, 2)))
-    pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
-    if "x.pw" in arguments:
-        assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
-    before = sorted(path.name for path in here.iterdir())
-    assert main(arguments) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("partwise: ")
-    assert message in said.err
-    assert said.err.count("\n") == 1
-    assert sorted(path.name for path in here.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fit"], "DATA"),
-        (["fit", "x.csv", "--sparsity", "much"], "invalid sparsity value: 'much'"),
-        (["fit", "x.csv", "--sparsity", "1:2:3"], "invalid sparsity value"),
-        (["fit", "x.csv", "--recipe", "magic"], "invalid choice: 'magic'"),
-        (["fit", "x.csv", "--sparsity", "0.3", "--per-part", "f"], "not allowed with"),
-        (["transform", "x.pw", "x.csv"], "--out"),
-    ],
-)
-def test_commands_that_cannot_be_meant(arguments, message, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-def test_debug_shows_where(here):
-    (here / "minus.csv").write_text("a\n-1\n")
-    with pytest.raises(ValueError, match="-1"):
-        main(["--debug", "info", "minus.csv"])
-
-
-def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["fit", "x.npy", "--png", "p.png"]) == 1
-    assert capsys.readouterr().err == "partwise: pictures need matplotlib: pip install 'partwise[plot]'\n"
-    assert not (here / "x.pw").exists()
-
-
-def test_warnings_are_lines(here, capsys):
-    assert main(["fit", "x.csv", "-r", "2", "--max-iter", "2", "--tol", "1e-9"]) == 0
-    said = capsys.readouterr().err
-    assert said.startswith("partwise: the loss still falls")
-    assert said.count("\n") == 1
+# ---- help
 
 
 @pytest.mark.parametrize("command", ["fit", "transform", "info", "convert"])

@@ -1,8 +1,7 @@
-"""Dask arrays: the fit is the one in memory, on threads on a cluster, and computes what it must and no more."""
+"""Dask arrays: the fit is the one in memory, and computes what it must and no more."""
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -12,25 +11,16 @@ from clusters import (  # noqa: F401  (fixtures)
     CHUNKS,
     FORMS,
     SHORT,
-    assert_nothing_is_left,
     assert_same,
     assert_same_model,
     by_value,
-    changed,
     chunked,
-    cluster_data,
     counted,
     da,
     dask,
-    distributed,
-    eventually,
     fresh,
-    kept,
-    on_processes,
     own_scheduler,
     small,
-    tasks,
-    two_processes,
 )
 
 import partwise as pw
@@ -375,126 +365,3 @@ def test_without_distributed_threads_do(monkeypatch, X):
     given, seen = counted(X)
     assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
     assert seen
-
-
-# On a cluster of processes
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(("share", "form"), [(0.6, "dense"), (0.6, "CSR array"), (0, "dense"), (0, "CSR matrix")])
-def test_a_fit_on_a_cluster_is_the_fit_in_memory(client, monkeypatch, share, form, X):
-    monkeypatch.setattr(cluster_data, "SHARE", share)
-    seen = []
-
-    def look(iteration):
-        if iteration.n_iter == 3:
-            wanted = 6 if share else 0  # the chunks of X stay there only if they fit
-            assert eventually(lambda: tasks(client)[1] == wanted), tasks(client)
-            seen.append(kept(client))
-
-    result = pw.ssnmf(chunked(X, FORMS[form]), 4, sparsity=0.5, callback=look, **SHORT)
-    assert_same(result, pw.ssnmf(FORMS[form](X), 4, sparsity=0.5, **SHORT))
-    assert seen == [6]
-    del result
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-def test_workers_without_a_limit_keep_the_chunks(X):
-    seen = []
-    with (
-        distributed.LocalCluster(1, processes=False, memory_limit=None, dashboard_address=":0") as found,
-        distributed.Client(found) as client,
-    ):
-
-        def look(iteration):
-            eventually(lambda: tasks(client)[1] == 6, seconds=1)
-            seen.append(tasks(client)[1])
-
-        pw.ssnmf(chunked(X), 4, max_iter=1, random_state=0, callback=look)
-    assert seen == [6, 6]
-
-
-@pytest.mark.heavy
-@pytest.mark.filterwarnings("ignore:the loss still falls")
-@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
-def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
-    model = pw.SparseNMF(4, sparsity=(0.4, 0.6), max_iter=6, random_state=0)
-    wanted = pw.SparseNMF(**model.get_params())
-    activations, given = wanted.fit_transform(FORMS[form](X)), chunked(X, FORMS[form])
-    found = model.fit_transform(given)
-    assert_same_model(model, wanted)
-    np.testing.assert_allclose(found.compute(), activations, atol=1e-8)
-    np.testing.assert_allclose(model.transform(given).compute(), activations, atol=1e-8)
-    assert model.score(given) == pytest.approx(wanted.score(X), abs=1e-8)
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.filterwarnings("ignore:the loss still falls")
-def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
-    options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
-    one, other = client.nthreads()
-    for homes in ([one] * 6, [one, other] * 3, [other, one, one, other, other, other]):
-        monkeypatch.setattr(cluster_data.HeldThere, "at_home", lambda _, places, h=homes: [h[p.index] for p in places])
-        parts.append(pw.SparseNMF(**options).fit(chunked(X)).components_)
-    np.testing.assert_array_equal(parts[0], parts[1])
-    np.testing.assert_array_equal(parts[0], parts[2])
-    np.testing.assert_allclose(parts[0], pw.SparseNMF(**options).fit(X).components_, atol=1e-8)
-
-
-@pytest.mark.heavy
-def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_path, X):
-    def count(block, number):
-        (tmp_path / f"{number}-{time.time_ns()}").touch()
-        return block
-
-    model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
-    activations = model.transform(changed(X, count))
-    time.sleep(0.5)
-    assert not [*tmp_path.iterdir()]
-    np.testing.assert_allclose(activations.compute(), model.transform(X), atol=1e-12)
-    assert len([*tmp_path.iterdir()]) == 6
-
-
-@pytest.mark.heavy
-def test_graphs_do_not_grow(client, X):
-    """Between passes the scheduler knows the chunks of X and nothing else, however many there were."""
-    seen = []
-
-    def look(iteration):
-        if iteration.n_iter in (1, 2, 5, 10, 30, 50):
-            eventually(lambda: tasks(client)[0] <= 6, seconds=1)
-            seen.append(tasks(client))
-
-    pw.ssnmf(chunked(X), 4, sparsity=0.5, tol=0, max_iter=50, random_state=0, callback=look)
-    assert seen == [(6, 6, X.nbytes)] * 6
-
-
-@pytest.mark.heavy
-def test_news_about_the_scheduler_do_not_disturb_a_fit(processes, X):
-    """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
-    with (
-        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
-        distributed.Client(processes),
-    ):
-        assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
-
-
-@pytest.mark.heavy
-def test_what_users_keep_on_the_cluster_stays_theirs(client, X):
-    given = chunked(X).persist()
-    pw.ssnmf(given, 4, **SHORT)
-    assert_nothing_is_left(client, but=6)
-    np.testing.assert_array_equal(given.compute(), X)
-
-
-@pytest.mark.heavy
-def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
-    result, wanted = pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT)
-    assert eventually(lambda: kept(client) == 0)
-    for _ in range(2):
-        np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=1e-8)
-    np.testing.assert_allclose(result.activations.sum(axis=0).compute(), wanted.activations.sum(axis=0))
-    del result
-    assert_nothing_is_left(client)

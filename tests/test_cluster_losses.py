@@ -1,35 +1,32 @@
-"""Dask arrays: workers that die, chunks that fail, fits that are cut short, and what all that leaves behind."""
+"""Dask arrays: activations that are lost, chunks that fail, and what a fit leaves behind."""
 
 import gc
-import importlib
-import os
-import signal
 import sys
 import threading
-import time
-import traceback
 
 import numpy as np
 import pytest
 from clusters import (  # noqa: F401  (fixtures)
+    BAD,
+    BAD_VALUES,
+    ERRORS,
     FORMS,
     SHORT,
-    assert_nothing_is_left,
     assert_same,
     by_value,
     changed,
     chunked,
     cluster_data,
-    connected,
     dask,
-    distributed,
     eventually,
+    failing,
+    fall_behind,
     fresh,
-    no_longer_than,
-    on_processes,
+    lose_some,
+    message_of,
     own_scheduler,
     small,
-    two_processes,
+    stop,
     visits,
 )
 
@@ -40,24 +37,12 @@ from partwise.start import Zeros
 
 by_value(sys.modules[__name__])
 
-BAD = 2  # the chunk that tests spoil: samples 50 to 79
-
 
 # Activations that are lost
 
 
 def lose(kept):
     kept.clear()
-
-
-def lose_some(kept):
-    for key in [key for key in kept if key[1] in (0, 3)]:
-        del kept[key]
-
-
-def fall_behind(kept):
-    for key, state in [*kept.items()]:
-        kept[key] = state._replace(taken=state.taken - 1)
 
 
 @pytest.mark.parametrize("when", [(0,), (3, 4), (20,)])
@@ -173,15 +158,6 @@ def test_nothing_is_left_in_this_process(scheduler, X):
     assert activations.shape == result.activations.shape
 
 
-def stop(error):
-    def callback(iteration):
-        if iteration.n_iter == 3:
-            assert visits.KEPT or cluster_data.active_client()
-            raise error
-
-    return callback
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_nothing_is_left_after_an_error(error, X):
     with pytest.raises(error):
@@ -227,32 +203,6 @@ def test_the_input_is_untouched(X):
 # Chunks that fail
 
 
-ERRORS = {
-    "value": ValueError("it cannot be read"),
-    "runtime": RuntimeError("it cannot be read"),
-    "chunk": RuntimeError("a chunk is missing"),
-    "file": FileNotFoundError(2, "it is gone"),
-    "key": KeyError(7),
-    "bare": ZeroDivisionError(),
-}
-
-
-def failing(X, error):
-    """X in chunks of which one cannot be computed."""
-
-    def fail(block, number):
-        if number == BAD:
-            raise error
-        return block
-
-    return changed(X, fail)
-
-
-def message_of(error):
-    """All that a user sees of an error."""
-    return "".join(traceback.format_exception_only(error))
-
-
 @pytest.mark.parametrize("init", ["samples", "random"])
 @pytest.mark.parametrize("name", ERRORS)
 def test_a_chunk_that_cannot_be_computed_is_named(name, init, X):
@@ -264,9 +214,6 @@ def test_a_chunk_that_cannot_be_computed_is_named(name, init, X):
     if name in ("value", "runtime", "chunk"):
         assert f"chunk {BAD}" in str(caught.value)
         assert str(ERRORS[name]) in str(caught.value)
-
-
-BAD_VALUES = {"NaN": (np.nan, "NaN"), "infinite": (np.inf, "infinity"), "negative": (-0.25, r"X\[77, 3\] is -0.25")}
 
 
 @pytest.mark.parametrize("init", ["samples", "random"])
@@ -321,158 +268,3 @@ def test_a_chunk_of_another_shape_than_declared_is_named(shape, init, X):
     model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
     with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):
         model.transform(given).compute()
-
-
-# On a cluster of processes
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("name", "init"), [("value", "samples"), ("value", "random"), ("runtime", "random"), ("file", "random")]
-)
-def test_a_chunk_that_cannot_be_computed_on_a_cluster_is_named(client, name, init, X):
-    error = ERRORS[name]
-    with pytest.raises(type(error)) as caught:
-        pw.ssnmf(failing(X, type(error)(*error.args)), 4, init=init, **SHORT)
-    assert type(caught.value) is type(error)
-    assert f"chunk {BAD} (samples 50 to 79)" in message_of(caught.value)
-    del caught
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(("bad", "init"), [("NaN", "samples"), ("negative", "random")])
-def test_a_bad_value_on_a_cluster_is_named_by_chunk_and_row(client, bad, init, X):
-    value, message = BAD_VALUES[bad]
-    X[77, 3] = value
-    with pytest.raises(ValueError, match=message) as caught:
-        pw.ssnmf(chunked(X), 4, init=init, **SHORT)
-    assert "77" in str(caught.value)
-    assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
-    del caught
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
-    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4)
-    assert_same(result, pw.ssnmf(X, 4, **SHORT, callback=lambda it: it.n_iter == 4))
-    assert "the callback said stop after iteration 4" in result.stop_reason
-    del result
-    assert_nothing_is_left(client)
-
-
-def interrupt(times=1):
-    for _ in range(times):
-        os.kill(os.getpid(), signal.SIGINT)
-        eventually(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)  # two at once are one
-
-
-@pytest.mark.heavy
-def test_one_interrupt_keeps_the_result_so_far(client, X):
-    result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4 and interrupt())
-    assert "interrupted after iteration" in result.stop_reason
-    wanted = pw.ssnmf(X, 4, **SHORT | {"max_iter": result.n_iter})
-    np.testing.assert_allclose(result.components, wanted.components, atol=1e-8)
-    np.testing.assert_allclose(result.activations.compute(), wanted.activations, atol=1e-8)
-
-
-@pytest.mark.heavy
-def test_an_interrupt_from_the_callback_leaves_nothing(client, X):
-    with pytest.raises(KeyboardInterrupt):
-        pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-def test_an_interrupt_in_the_middle_of_a_pass_leaves_nothing(client, monkeypatch, X):
-    monkeypatch.setattr(cluster_data, "SHARE", 0)  # each pass computes the slow chunks again
-
-    def slow(block, number):
-        time.sleep(0.05)
-        return block
-
-    def soon(iteration):
-        if iteration.n_iter == 1:
-            threading.Timer(0.1, interrupt, [2]).start()
-
-    with pytest.raises(KeyboardInterrupt):
-        pw.ssnmf(changed(X, slow), 4, **SHORT, callback=soon)
-    assert_nothing_is_left(client)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("accident", [lose_some, fall_behind])
-def test_activations_that_workers_lose_come_back(client, accident, X):
-    def there():
-        accident(importlib.import_module("partwise.data.visits").KEPT)
-
-    def spoil(iteration):
-        if iteration.n_iter in (2, 5):
-            client.run(there)
-
-    result = pw.ssnmf(chunked(X), 4, sparsity=0.5, callback=spoil, **SHORT)
-    assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
-
-
-@pytest.mark.heavy
-def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client):
-    def fail():
-        raise TimeoutError("the server does not answer")
-
-    with pytest.raises(TimeoutError, match="the server does not answer"):
-        importlib.import_module("partwise.data.workers").awaited(client, client.submit(fail), {*client.nthreads()})
-
-
-# Workers that die
-
-
-@pytest.fixture
-def mortal(request):
-    """A cluster of its own, whose workers a test may kill; nannies start others."""
-    with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(100):
-        yield client
-
-
-class Kill:
-    """A callback that kills the oldest worker at some iterations, when all are there."""
-
-    def __init__(self, client, *when):
-        self.client, self.when, self.killed = client, when, []
-        self.workers = len(client.cluster.workers)
-
-    def __call__(self, iteration):
-        if iteration.n_iter in self.when:
-            assert eventually(lambda: len(self.client.nthreads()) == self.workers, seconds=30)
-            self.killed.append(min(self.client.run(os.getpid).values()))
-            os.kill(self.killed[-1], signal.SIGKILL)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("mortal", "fits"),
-    [(2, [((5,), 0), ((2, 8), 0.6)]), (1, [((5,), 0.6)])],
-    indirect=["mortal"],
-    ids=["one, then one after the other", "the only one"],
-)
-def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
-    """Killed at some iterations, the last one too, with X kept by the workers or not."""
-    options = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
-    wanted = pw.ssnmf(X, 4, **options)
-    for when, share in fits:
-        monkeypatch.setattr(cluster_data, "SHARE", share)
-        kill = Kill(mortal, *when)
-        result = pw.ssnmf(chunked(X), 4, callback=kill, **options)
-        assert_same(result, wanted)
-        assert len(set(kill.killed)) == len(when)
-        del result
-        assert_nothing_is_left(mortal)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("mortal", [1], indirect=True)
-def test_activations_that_die_with_their_worker_say_so(mortal, X):
-    result = pw.ssnmf(chunked(X), 4, **SHORT)
-    os.kill(*mortal.run(os.getpid).values(), signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"activations of chunk \d were lost with their worker: use transform"):
-        result.activations.compute()

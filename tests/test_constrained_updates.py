@@ -7,11 +7,10 @@ import pytest
 from catalogues import SETS, Ball, assert_feasible, random_factors, stats_of
 
 from partwise.projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
-from partwise.statistics import Ratios, Stats
+from partwise.statistics import Stats
 from partwise.updates import (
     Columns,
     Cone,
-    Divergence,
     Gradient,
     Halving,
     Multiplicative,
@@ -381,50 +380,3 @@ def test_cones_refuse_other_sets(sets, rng):
     stats, _, _ = cone_problem(rng)
     with pytest.raises(ValueError, match="Cone solves for sparsities at any norm, not for"):
         Cone()(np.ones((10, 3), order="F"), stats, sets, {})
-
-
-# Statistics
-
-
-@pytest.mark.parametrize(("l1", "l2", "rows"), [(0.0, 0.0, 0.7), (0.4, 0.2, 0.7), (0.4, 0.2, 0.0)])
-def test_penalties_of_rows_are_edits(l1, l2, rows, rng):
-    stats, F = start(Columns.same(Nonnegative(), 4), rng)
-    wanted = stats.loss(F) + l1 * F.sum() + 0.5 * l2 * np.sum(F**2) + 0.5 * rows * np.sum(F.sum(axis=1) ** 2)
-    assert stats.penalised(l1, l2, rows).loss(F) == pytest.approx(wanted, rel=1e-12)
-
-
-@BOTH
-def test_mixed_statistics_are_those_of_a_mixed_rest(dtype, rng):
-    X, factors = rng.random((9, 7)).astype(dtype), random_factors((9, 7), 4, rng, dtype)
-    for middle in (rng.random((4, 4)), rng.random((4, 6)), rng.random(4)):
-        full = np.diag(middle) if middle.ndim == 1 else middle
-        mixed = stats_of(X, factors, 0).mixed(middle)
-        rest = factors[1].astype(float) @ full
-        assert mixed.cross.dtype == dtype
-        assert mixed.cross.flags.f_contiguous
-        rtol = 1e-5 if dtype == np.float32 else 1e-12
-        np.testing.assert_allclose(mixed.cross, X @ rest, rtol=rtol)
-        np.testing.assert_allclose(mixed.gram, rest.T @ rest, rtol=rtol)
-
-
-def test_slopes_and_changes_are_those_of_the_loss(rng):
-    stats, F = start(Columns.same(Nonnegative(), 4), rng)
-    slope = stats.slope(F)
-    for _ in range(10):
-        step = rng.standard_normal(F.shape)
-        linear, bend = stats.change(slope, step)
-        assert linear + bend == pytest.approx(stats.loss(F + step) - stats.loss(F), rel=1e-9)
-        difference = (stats.loss(F + 1e-5 * step) - stats.loss(F - 1e-5 * step)) / 2e-5
-        assert linear == pytest.approx(difference, rel=1e-5)
-        assert linear == pytest.approx(np.vdot(slope, step), rel=1e-12)
-
-
-def test_ratios_take_no_penalty(rng):
-    ratios = Ratios(rng.random((5, 3)), np.array([1.0, 2.0, 0.0]))
-    assert ratios.penalised(0.0, 0.0, 0.0) is ratios
-    for penalty in ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1)):
-        with pytest.raises(ValueError, match="no penalty"):
-            ratios.penalised(*penalty)
-    factor, state = Divergence()(np.ones((5, 3), order="F"), ratios, Columns.same(Nonnegative(), 3), {})
-    np.testing.assert_allclose(factor, ratios.numerator * [1, 0.5, 0])
-    assert state == {}

@@ -1,12 +1,11 @@
 """Every kind of data answers as the dense array does, is left as it was, and refuses what nobody can factor."""
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import dense, locked, random_factors, stats_of, tolerance
+from catalogues import dense, locked, peak_of, random_factors, stats_of, tolerance
 
 import partwise as pw
 from partwise.data import as_data
@@ -81,15 +80,6 @@ def test_the_error_of_sparse_data_near_a_perfect_fit(form, near, rng):
 def scattered(size, entries, rng, form=sp.csr_array):
     i, j = rng.integers(0, size, (2, entries))
     return form(sp.coo_array((rng.random(entries), (i, j)), shape=(size, size)))
-
-
-def peak_of(work):
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.heavy

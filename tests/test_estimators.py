@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import dense
-from scipy.optimize import nnls
+from models import PENALTIES, SPARSE, crowded, fitted, relative_error, small, unconverged  # noqa: F401  (fixtures)
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -29,34 +29,11 @@ FORMS = {
     "list of tuples": ([(0.1, 0.2), (0.3, 0.3), (0.5, None), (None, 0.1)], [(0.1, 0.2), 0.3, (0.5, 1), (0, 0.1)]),
     "array": (np.array([0.1, 0.3, 0.5, 0.7]), [0.1, 0.3, 0.5, 0.7]),
 }
-PENALTIES = {"none": {}, "l1": {"l1": 0.2}, "l2": {"l2": 0.5}, "both": {"l1": (0.1, 0), "l2": (0.3, 0)}}
-SPARSE = {
-    "CSR matrix": sp.csr_matrix,
-    "CSC matrix": sp.csc_matrix,
-    "CSR array": sp.csr_array,
-    "CSC array": sp.csc_array,
-}
-unconverged = pytest.mark.filterwarnings("ignore:the loss still falls")
-crowded = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
-
-
-@pytest.fixture(name="X")
-def small(rng):
-    """25 × 30, of rank 5 and noise, with zeros in it."""
-    return np.maximum(rng.random((25, 5)) ** 3 @ rng.random((5, 30)) ** 4 + 0.1 * rng.random((25, 30)) - 0.08, 0)
-
-
-def fitted(X, **options):
-    return SparseNMF(**{"n_components": 4, "sparsity": 0.45, "random_state": 0, **options}).fit(X)
 
 
 def short(**options):
     """A few iterations, so that rounding cannot grow into another path."""
     return {"max_iter": 6, "tol": 0, **options}
-
-
-def relative_error(X, model, activations):
-    return np.linalg.norm(X - activations @ model.components_) / np.linalg.norm(X)
 
 
 @unconverged
@@ -258,7 +235,7 @@ def test_why_the_fit_stopped(X):
 
 def test_convergence_is_warned_of(X):
     with pytest.warns(ConvergenceWarning, match=r"max_iter=3: raise max_iter, or give a larger tol") as caught:
-        fitted(X, max_iter=3)
+        SparseNMF(4, sparsity=0.45, random_state=0, max_iter=3).fit(X)
     assert caught[0].filename == __file__
 
 
@@ -268,76 +245,6 @@ def test_the_score_of_other_samples(X):
         error = relative_error(other, model, model.transform(other))
         assert model.score(other) == pytest.approx(1 - error**2, abs=1e-12)
         assert model.score(other) <= 1
-
-
-# transform
-
-
-@pytest.mark.parametrize("options", [{}, {"sparsity": None}, {"sparsity": (0.2, 0.4)}, {"activation_sparsity": 0.3}])
-def test_transform_is_nonnegative_least_squares(X, rng, options):
-    model = fitted(X, **({"sparsity": None} if "activation_sparsity" in options else {}), **options)
-    for samples in (X, rng.random((40, 30)), np.eye(30)):
-        activations = model.transform(samples)
-        wanted = np.array([nnls(model.components_.T, sample)[0] for sample in samples])
-        assert np.any(wanted == 0)
-        np.testing.assert_allclose(activations, wanted, atol=1e-9 * wanted.max())
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_transform_with_dependent_parts(seed):
-    """More parts than features, two of them the same: activations are not unique, the model is."""
-    rng = np.random.default_rng(seed)
-    X = (rng.random((6, 7)) > 0.5) * (1.0 if seed % 2 else rng.random((6, 7)))
-    model = SparseNMF(11, random_state=0, tol=0.5).fit(X + 0.1)
-    model.components_ = rng.random((11, 7)) ** 4
-    model.components_[1] = 2 * model.components_[0]
-    wanted = np.array([nnls(model.components_.T, sample)[0] for sample in X]) @ model.components_
-    np.testing.assert_allclose(model.transform(X) @ model.components_, wanted, atol=1e-7)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES)
-def test_transform_meets_the_optimality_conditions(X, penalty):
-    model = fitted(X, **PENALTIES[penalty])
-    l1, l2 = (np.ravel(PENALTIES[penalty].get(name, 0.0))[0] for name in ("l1", "l2"))
-    activations, parts = model.transform(X), model.components_.T
-    gradient = activations @ (parts.T @ parts) - X @ parts + l1 + l2 * activations
-    assert activations.min() >= 0
-    assert gradient.min() > -1e-10
-    assert np.abs(gradient * activations).max() < 1e-10
-
-
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_fit_transform_is_fit_and_transform(X, penalty, form, dtype):
-    X = form(X.astype(dtype))
-    model = SparseNMF(4, sparsity=0.45, random_state=0, **PENALTIES[penalty])
-    activations = clone(model).fit_transform(X)
-    np.testing.assert_allclose(model.fit(X).transform(X), activations, atol=1e-6)
-    assert activations.dtype == model.transform(X).dtype == dtype
-
-
-@crowded
-@unconverged
-def test_each_sample_is_transformed_by_itself(problem):
-    model = SparseNMF(problem.r, sparsity=0.4, random_state=0, max_iter=20).fit(problem.X)
-    together = model.transform(problem.X)
-    for sample, activations in zip(problem.X, together, strict=True):
-        np.testing.assert_allclose(model.transform(sample[None])[0], activations, atol=1e-9)
-
-
-def test_inverse_transform(X):
-    model = fitted(X)
-    activations = model.transform(X)
-    back = model.inverse_transform(activations)
-    np.testing.assert_array_equal(back, activations @ model.components_)
-    np.testing.assert_allclose(model.transform(back), activations, atol=1e-9)  # the parts are independent
-    for form in SPARSE.values():
-        sparse = model.inverse_transform(form(activations))
-        assert isinstance(sparse, np.ndarray)
-        np.testing.assert_allclose(sparse, back, atol=1e-12)
-    with pytest.raises(ValueError, match="X has 3 columns, and there are 4 components"):
-        model.inverse_transform(activations[:, :3])
 
 
 # precision, kinds of data, seeds
@@ -434,131 +341,3 @@ def test_verbose_writes_no_escapes_into_a_file(X, capfd, monkeypatch):
 def test_silence_is_the_default(X, capfd):
     fitted(X)
     assert capfd.readouterr() == ("", "")
-
-
-# bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        *(({"n_components": v}, f"n_components={v!r}: give a whole number") for v in (0, -1, 2.5, "7", None, True)),
-        *(({"sparsity": v}, f"sparsity={v!r} is") for v in (1.2, -0.1, "half", float("nan"), True)),
-        ({"sparsity": (0.6, 0.2)}, r"\(0.6, 0.2\) is the wrong way round: give \(0.2, 0.6\)"),
-        ({"sparsity": (0.1, 0.2, 0.3)}, r"\(0.1, 0.2, 0.3\): an interval is a pair"),
-        ({"sparsity": [0.1, 0.2]}, "2 values for n_components=4"),
-        ({"sparsity": np.full(5, 0.3)}, "5 values for n_components=4"),
-        ({"sparsity": [0.1, 0.2, 0.3, 1.5]}, r"sparsity\[3\]=1.5 is outside"),
-        ({"recipe": "als"}, "recipe='als' is not one of .*'ssnmf'"),
-        ({"recipe_params": {"solvers": "pivot"}}, "has 'solvers', and ssnmf takes only.*'faithful'.*'solver'"),
-        ({"recipe_params": {"max_iter": 5}}, "has 'max_iter'"),
-        ({"recipe_params": {"solver": "newton"}}, "solver='newton' is not one of 'hals'"),
-        ({"init": "zeros"}, "init='zeros' is not one of 'random'"),
-        ({"init": (np.ones((25, 3)), np.ones((4, 30)))}, r"\(25, 3\), and \(25, 4\) is needed"),
-        ({"n_init": 0}, "n_init=0: give a whole number"),
-        ({"max_iter": 0}, "max_iter=0: give a whole number"),
-        ({"l1": -1}, "l1=-1"),
-        ({"sparsity": None, "l1": 0.1}, "a penalty on the activations alone"),
-        ({"random_state": "seed"}, "random_state='seed'"),
-    ],
-)
-def test_bad_parameters_are_named(X, options, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(X, **options)
-
-
-def spoiled(X, value):
-    X = X.copy()
-    X[3, 7] = value
-    return X
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
-@pytest.mark.parametrize(
-    ("value", "message"), [(-0.5, r"X\[3, 7\] is -0.5"), (np.nan, "NaN.*row 3, column 7"), (np.inf, "infinity.*row 3")]
-)
-def test_bad_values_are_found(X, form, value, message):
-    bad, model = form(spoiled(X, value)), fitted(X)
-    for method in (SparseNMF(4).fit, SparseNMF(4).fit_transform, model.transform, model.score):
-        with pytest.raises(ValueError, match=message):
-            method(bad)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (np.ones(30), "Expected 2D array, got 1D"),
-        (np.ones((2, 3, 4)), "dim 3"),
-        (np.ones((0, 30)), "0 sample"),
-        (np.ones((30, 0)), "0 feature"),
-        (1j * np.ones((3, 30)), "Complex data not supported"),
-        ([["a", "b"]], "could not convert string to float"),
-    ],
-)
-def test_bad_shapes_and_types(bad, message):
-    with pytest.raises(ValueError, match=message):
-        SparseNMF(2).fit(bad)
-
-
-def test_wrong_width(X):
-    model = fitted(X)
-    for method in (model.transform, model.score):
-        with pytest.raises(ValueError, match="X has 29 features, but SparseNMF is expecting 30"):
-            method(X[:, 1:])
-
-
-def test_not_fitted(X):
-    model = SparseNMF()
-    for call in (model.transform, model.inverse_transform, model.score, lambda X: model.sparse_components()):
-        with pytest.raises(NotFittedError, match="not fitted"):
-            call(X)
-
-
-# edges with a right answer
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("sparsity", [None, 0.4, (0.2, 0.5)])
-@crowded
-def test_rows_and_columns_of_zeros(X, form, sparsity):
-    X[[0, 7]] = 0
-    X[:, [3, 29]] = 0
-    model = SparseNMF(4, sparsity=sparsity, random_state=0)
-    activations = model.fit_transform(form(X))
-    assert not activations[[0, 7]].any()
-    assert relative_error(X, model, activations) < 0.2
-    if sparsity is None:
-        assert not model.components_[:, [3, 29]].any()
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("sparsity", [None, 0.4])
-def test_nothing_but_zeros(form, sparsity):
-    Z = form(np.zeros((6, 9)))
-    model = SparseNMF(3, sparsity=sparsity, random_state=0)
-    assert not model.fit_transform(Z).any()
-    assert model.reconstruction_err_ == 0
-    assert not model.explained_.any()
-    assert model.score(Z) == 1
-    assert np.isfinite(model.components_).all()
-    if sparsity is not None:
-        np.testing.assert_allclose(model.sparsity_, sparsity, atol=1e-10)
-
-
-@pytest.mark.parametrize("shape", [(6, 7), (1, 5), (5, 1), (1, 1)])
-def test_more_parts_than_samples_and_features(rng, shape):
-    X = rng.random(shape) + 0.1
-    model = SparseNMF(9, random_state=0, tol=0, max_iter=500)
-    activations = model.fit_transform(X)
-    assert activations.shape == (shape[0], 9)
-    assert relative_error(X, model, activations) < 1e-3
-
-
-def test_parts_of_a_single_feature(X):
-    """Parts that are single features, as many as there are: X itself."""
-    few = X[:, :6]
-    model = SparseNMF(6, sparsity=1.0, random_state=0, n_init=20)
-    activations = model.fit_transform(few)
-    assert np.all(np.count_nonzero(model.components_, axis=1) == 1)
-    covered = np.flatnonzero(model.components_.any(axis=0))
-    np.testing.assert_allclose((activations @ model.components_)[:, covered], few[:, covered], atol=1e-10)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from filemakers import AFFINE, dense, save_images, save_nifti
+from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # noqa: F401  (fixtures)
 
 from partwise.data import as_data
 from partwise.io import Table, check_target, convert, read, write_loadings, write_parts
@@ -151,14 +151,6 @@ def test_images(tmp_path, rng, ending):
 def test_images_of_16_bits_and_of_colours(tmp_path):
     save_images(tmp_path, [np.full((2, 2), 65535, dtype=np.uint16), np.full((2, 2, 3), 255, dtype=np.uint8)])
     np.testing.assert_allclose(read(tmp_path).X, 1)
-
-
-@pytest.fixture(name="brains")
-def some_brains(tmp_path, rng):
-    volumes = rng.random((3, 4, 5, 2)).astype(np.float32)
-    inside = rng.random((4, 5, 2)) < 0.5
-    paths = [save_nifti(tmp_path / f"b{i}.nii.gz", volume) for i, volume in enumerate(volumes)]
-    return paths, save_nifti(tmp_path / "mask.nii", inside.astype(np.uint8)), volumes, inside
 
 
 def test_nifti_there_and_back(brains, tmp_path):

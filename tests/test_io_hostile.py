@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from filemakers import AFFINE, dense, save_images, save_nifti
+from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # noqa: F401  (fixtures)
 
 from partwise.io import FORMATS, Table, convert, read
 from partwise.io.table import Brain
@@ -19,14 +19,6 @@ N, M = 7, 5
 @pytest.fixture(name="X")
 def numbers(rng):
     return rng.random((N, M)) * (rng.random((N, M)) < 0.6)
-
-
-@pytest.fixture(name="brains")
-def some_brains(tmp_path, rng):
-    volumes = rng.random((3, 4, 5, 2)).astype(np.float32)
-    inside = rng.random((4, 5, 2)) < 0.5
-    paths = [save_nifti(tmp_path / f"b{i}.nii.gz", volume) for i, volume in enumerate(volumes)]
-    return paths, save_nifti(tmp_path / "mask.nii", inside.astype(np.uint8)), volumes, inside
 
 
 ENDINGS = [ending for form in FORMATS for ending in form.endings if ending != ".zarr"]

@@ -1,8 +1,6 @@
 """Missing entries: statistics of the completed matrix, a loss of the observed one that never rises."""
 
-import re
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -380,11 +378,3 @@ def test_tags_follow_missing():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
-
-
-def test_the_docs_are_true():
-    page = Path(__file__).parents[1] / "docs" / "missing.md"
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(block, names)
-    assert "np" in names

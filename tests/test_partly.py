@@ -1,8 +1,5 @@
 """Known parts: they stay bit for bit, and the rest adapts as if X were what they leave."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -337,11 +334,3 @@ def test_statistics_are_not_changed(X, rng):
     Partly(Sequential())(factors[1], Stats(stats.cross, stats.gram, stats.sqnorm), sets, {})
     np.testing.assert_array_equal(stats.cross, cross)
     np.testing.assert_array_equal(stats.gram, own)
-
-
-def test_the_docs_are_true():
-    page = Path(__file__).parents[1] / "docs" / "known_parts.md"
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(block, names)
-    assert "np" in names

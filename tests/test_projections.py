@@ -1,14 +1,10 @@
-"""Laws of the sets, over catalogues of vectors.
+"""The column problem: the nearest point of a Hoyer set, whatever the method.
 
 Short vectors are compared with enumeration over all supports, long ones with the method that sorts. Every failure
 prints the vector that caused it.
 """
 
 import math
-import os
-import pickle
-import zlib
-from dataclasses import FrozenInstanceError
 
 import numba
 import numpy as np
@@ -16,79 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from vectors import FEASIBLE, JIT, METHODS, ORDINARY, SETS, ULP, VECTORS, assert_alike, assert_feasible, seeded
 
-from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity, sparse_opt
+from partwise.projections import Hoyer, HoyerBetween, sparse_opt
 from partwise.projections.columns import FAST, project_column
 from partwise.projections.fast import sums_above, write_solution
 
-JIT = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 CASES = 20_000 if JIT else 200  # short vectors on which every method is compared with enumeration
 SHORT = 12 if JIT else 7
-METHODS = ("fast", "sorted", "hoyer")
-ULP = np.finfo(float).eps
 NOTHING = np.empty(0)
-
-ALIKE = 1e-7  # the loss is flat at its least and k² = d has a square root at it: enumeration sees points to √ε
-FEASIBLE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
-
-
-def scattered(rng, m):
-    """Most entries within a few roundings of 1, the rest far below."""
-    return np.where(rng.random(m) < 0.6, 1 + ULP * rng.integers(0, 4, m), rng.random(m))
-
-
-def read_only(b):
-    b.setflags(write=False)
-    return b
-
-
-ORDINARY = {
-    "uniform": lambda rng, m: rng.random(m),
-    "normal": lambda rng, m: rng.standard_normal(m),
-    "exponential": lambda rng, m: rng.exponential(size=m),
-    "all negative": lambda rng, m: -1 - rng.random(m),
-    "one large": lambda rng, m: np.where(np.arange(m) == rng.integers(m), 1e6, rng.random(m)),
-    "geometric": lambda rng, m: rng.permutation(2.0 ** (np.arange(m) % 40)),
-    "geometric below zero": lambda rng, m: -rng.permutation(3.0 ** (np.arange(m) % 25)),
-    "small spread on an offset": lambda rng, m: 1e8 + 1e-6 * rng.standard_normal(m),
-    "float32": lambda rng, m: rng.standard_normal(m).astype(np.float32),
-    "read-only": lambda rng, m: read_only(rng.random(m)),
-    "every other": lambda rng, m: rng.random(2 * m)[::2],
-    "backwards": lambda rng, m: rng.standard_normal(m)[::-1],
-}
-TIED = {
-    "ties": lambda rng, m: rng.integers(0, 3, m).astype(float),
-    "constant": lambda rng, m: np.full(m, rng.standard_normal()),
-    "zeros": lambda rng, m: np.zeros(m),
-    "integers": lambda rng, m: rng.integers(-4, 5, m),
-    "booleans": lambda rng, m: rng.random(m) < 0.5,
-}
-EXTREME = {
-    "last bits of 1": lambda rng, m: 1 + ULP * rng.integers(0, 4, m),
-    "last bits of some": scattered,
-    "last bits of 1e15": lambda rng, m: 1e15 + rng.standard_normal(m),
-    "1e-300": lambda rng, m: 1e-300 * rng.standard_normal(m),
-    "1e300": lambda rng, m: 1e300 * rng.standard_normal(m),
-    "subnormal": lambda rng, m: 5e-324 * rng.integers(-5, 6, m),
-    "largest": lambda rng, m: 1.79e308 * rng.uniform(-1, 1, m),
-    "1e-300 and 1e300": lambda rng, m: rng.choice([1e-300, 2e-300, -1e-300, 1e300, -1e300, 3e299, 0.0, 1.0], m),
-    "near the top at every scale": lambda rng, m: -rng.choice([1e-300, 2e-300, 1e-200, 1e-100, 3e-100, 1.0, 1e300], m),
-    "orders of magnitude": lambda rng, m: -np.exp(rng.uniform(-690, 690, m)),
-}
-VECTORS = ORDINARY | TIED | EXTREME
-
-SETS = [
-    *(Hoyer(s, method) for s in (0.0, 0.35, 0.8, 1.0) for method in METHODS),
-    *(HoyerBetween(0.3, 0.6, method) for method in METHODS),
-    HoyerBetween(None, 0.4),
-    HoyerBetween(0.7, None),
-    AtMost(5),
-    Nonnegative(),
-]
-
-
-def seeded(name):
-    return np.random.default_rng(zlib.crc32(name.encode()))
 
 
 def any_k(rng, m):
@@ -131,20 +63,6 @@ def best_of_all_supports(b, k):
     b = np.array(b, dtype=float)
     exponent = np.frexp(np.abs(b).max())[1]
     return enumerate_supports(np.ldexp(b, np.clip(-exponent, -4, 500)), k)
-
-
-def assert_feasible(y, k, case=""):
-    tolerance = FEASIBLE[y.dtype]
-    y = y.astype(float)
-    assert y.min() >= 0, case
-    assert abs(y.sum() - k) <= tolerance, f"sum {y.sum()!r} instead of {k!r}; {case}"
-    assert abs(np.linalg.norm(y) - 1) <= tolerance, f"norm {np.linalg.norm(y)!r}; {case}"
-
-
-def assert_alike(y, other, tolerance=ALIKE, case=""):
-    """Close, entry by entry (NumPy's own assertion takes too long for thousands of cases)."""
-    gap = np.abs(np.asarray(y, dtype=float) - other).max()
-    assert gap <= tolerance, f"{y} and {other} differ by {gap:g}; {case}"
 
 
 def assert_optimal(y, b, k, best, case=""):
@@ -315,207 +233,6 @@ def test_zeros_keep_near(hoyer):
 def test_near_is_ignored_where_the_answer_is_unique(method):
     b, near = np.random.default_rng(0).random((2, 30))
     np.testing.assert_array_equal(Hoyer(0.5, method)(b, near=near), Hoyer(0.5, method)(b))
-
-
-# What all sets have in common
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", VECTORS)
-def test_order_is_kept_and_input_left_alone(projection, kind):
-    b = VECTORS[kind](seeded(kind), 30)
-    before = b.copy()
-    y = projection(b)
-    np.testing.assert_array_equal(b, before)
-    assert y.dtype == (np.float32 if b.dtype == np.float32 else np.float64)
-    assert y.shape == b.shape
-    assert not np.shares_memory(y, b)
-    order = np.lexsort((y, b))  # equal entries of b may differ in y, but not overtake larger ones
-    assert (np.diff(y[order]) >= 0).all()
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ORDINARY | TIED)
-def test_points_of_the_set_stay(projection, kind):
-    y = projection(VECTORS[kind](seeded(kind), 30))
-    assert_alike(projection(y), y, 1e-5 if y.dtype == np.float32 else ALIKE * max(1, y.max()))
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ORDINARY)
-def test_permuting_the_input_permutes_the_output(projection, kind):
-    rng = seeded(kind)
-    b = np.array(ORDINARY[kind](rng, 24), dtype=float)
-    order = rng.permutation(24)
-    y = projection(b)
-    assert_alike(projection(b[order]), y[order], ALIKE * max(1, y.max()))
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ["uniform", "normal", "exponential", "all negative", "ties", "constant", "integers"])
-def test_no_point_of_the_set_is_nearer(projection, kind):
-    rng = seeded(kind)
-    b = np.asarray(VECTORS[kind](rng, 30), dtype=float)
-    y = projection(b)
-    distance = np.linalg.norm(b - y)
-    for _ in range(30):
-        far, beside = projection(rng.standard_normal(30)), projection(y + 0.1 * rng.standard_normal(30))
-        for point in (far, beside):
-            assert np.linalg.norm(b - point) >= distance - 1e-9
-
-
-@settings(deadline=None, max_examples=60 if JIT else 15)
-@given(
-    b=arrays(
-        st.sampled_from([np.float64, np.float32, np.int64, np.bool_]),
-        st.integers(1, 40),
-        elements={"allow_nan": False, "allow_infinity": False, "min_value": -1000, "max_value": 1000},
-    ).filter(lambda b: b.dtype != bool)
-    | arrays(bool, st.integers(1, 40)),
-    step=st.sampled_from([1, -1, 2]),
-)
-def test_every_form_of_vector_is_taken(b, step):
-    b = b[::step]
-    same = np.array(b, dtype=np.float32 if b.dtype == np.float32 else float)
-    for projection in SETS:
-        np.testing.assert_array_equal(projection(b), projection(same))
-        np.testing.assert_array_equal(projection(b.tolist()), projection(same.astype(float)))
-
-
-# The other sets
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("ends", [(0.2, 0.5), (0.4, 0.4), (0.0, 1.0), (None, 0.3), (0.6, None), (None, None), (0.9, 1)])
-@pytest.mark.parametrize("kind", ["uniform", "normal", "exponential", "all negative", "one large", "integers", "zeros"])
-def test_between_beats_a_grid_of_sparsities(kind, ends, method):
-    b = np.asarray(VECTORS[kind](seeded(kind), 25), dtype=float)
-    lo, hi = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
-    y = HoyerBetween(*ends, method)(b)
-    assert_feasible(y, y.sum())
-    assert lo - 1e-10 <= hoyer_sparsity(y) <= hi + 1e-10
-    for sparsity in np.linspace(lo, hi, 101):
-        assert b @ y >= b @ Hoyer(sparsity, "sorted")(b) - 1e-9 * np.abs(b).max()
-
-
-@pytest.mark.parametrize("unit", [1.0, 1e300, 1e-300])
-def test_between_is_normalised_positive_part_where_that_lies_inside(unit):
-    b = np.random.default_rng(0).standard_normal(50)
-    inside = np.maximum(b, 0) / np.linalg.norm(np.maximum(b, 0))
-    sparsity = hoyer_sparsity(inside)
-    for ends in ((None, None), (sparsity - 0.1, None), (None, sparsity + 0.1), (sparsity - 0.01, sparsity + 0.01)):
-        assert_alike(HoyerBetween(*ends)(unit * b), inside, 1e-9)
-
-
-@pytest.mark.parametrize("kind", VECTORS)
-def test_at_most_is_best_of_all_supports(kind):
-    """Keeping J lowers ‖b − y‖² by Σ_J b₊²: no J of that size may keep more. Compared in units of max b."""
-    rng = seeded(kind)
-    for _ in range(20):
-        m = int(rng.integers(1, 11))
-        b, count = VECTORS[kind](rng, m), int(rng.integers(1, m + 2))
-        y = AtMost(count)(b)
-        kept = y != 0
-        assert kept.sum() <= count
-        np.testing.assert_array_equal(y[kept], b[kept])
-        gains = (np.maximum(b.astype(float), 0) / (np.max(b) if np.max(b) > 0 else 1)) ** 2
-        supports = (np.arange(2**m)[:, None] >> np.arange(m)) & 1
-        best = (supports @ gains)[supports.sum(axis=1) <= count].max()
-        assert gains[kept].sum() >= best * (1 - 1e-12)
-
-
-def test_at_most_breaks_ties_by_near_and_then_by_place():
-    b = [2.0, 5.0, 2.0, 2.0, -1.0, 2.0]
-    np.testing.assert_array_equal(AtMost(3)(b), [2, 5, 2, 0, 0, 0])
-    np.testing.assert_array_equal(AtMost(3)(b, near=[0, 0, 1, 3, 9, 2]), [0, 5, 0, 2, 0, 2])
-    np.testing.assert_array_equal(AtMost(3)(b, near=[1, 0, 0, 1, 0, 1]), [2, 5, 0, 2, 0, 0])
-
-
-@pytest.mark.parametrize("kind", VECTORS)
-def test_nonnegative_is_the_positive_part(kind):
-    b = VECTORS[kind](seeded(kind), 30)
-    np.testing.assert_array_equal(Nonnegative()(b), np.maximum(b, 0))
-
-
-# Values, and what they refuse
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-def test_sets_are_values(projection):
-    copy = pickle.loads(pickle.dumps(projection))
-    assert copy == projection
-    assert hash(copy) == hash(projection)
-    assert [other for other in SETS if other == projection] == [projection]
-    assert eval(repr(projection)) == projection
-    assert isinstance(projection, Projection)
-    for field in ("sparsity", "nonzeros", "method", "anything"):
-        with pytest.raises(FrozenInstanceError):
-            setattr(projection, field, 0.5)
-
-
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize(
-    ("b", "said"),
-    [
-        ([1.0, math.nan, 2.0], "nan"),
-        ([1.0, math.inf], "inf"),
-        ([-math.inf, 1.0], "-inf"),
-        (np.array([1, np.nan], np.float32), "nan"),
-        ([], "(0,)"),
-        (3.0, "()"),
-        ([[1.0, 2.0]], "(1, 2)"),
-        ([1j, 2.0], "complex128"),
-        (["one", "two"], "<U3"),
-        ([None, 1.0], "object"),
-    ],
-)
-def test_what_is_no_vector_is_refused(projection, b, said):
-    with pytest.raises(ValueError) as error:  # noqa: PT011 (its message is looked at below)
-        projection(b)
-    assert said in str(error.value)
-    if np.ndim(b) == 1 and len(b):
-        with pytest.raises(ValueError, match="near") as error:
-            projection(np.ones(len(b)), near=b)
-        assert said in str(error.value)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("b", [[1.0, math.nan], [], [[1.0]], ["a"]])
-def test_sparse_opt_refuses_what_is_no_vector(b, method):
-    with pytest.raises(ValueError, match=r"nan|\(0,\)|\(1, 1\)|<U1"):
-        sparse_opt(b, 1.0, method=method)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Hoyer(1.2), "1.2"),
-        (lambda: Hoyer(-0.1), "-0.1"),
-        (lambda: Hoyer(math.nan), "nan"),
-        (lambda: Hoyer("0.5"), "'0.5'"),
-        (lambda: Hoyer(True), "True"),
-        (lambda: Hoyer(0.5, method="quick"), "'quick'"),
-        (lambda: HoyerBetween(0.7, 0.2), "(0.7, 0.2)"),
-        (lambda: HoyerBetween(-0.5, 0.2), "-0.5"),
-        (lambda: HoyerBetween(0.5, 1.5), "1.5"),
-        (lambda: HoyerBetween(0.1, 0.2, method="quick"), "'quick'"),
-        (lambda: AtMost(0), "0"),
-        (lambda: AtMost(-3), "-3"),
-        (lambda: AtMost(2.5), "2.5"),
-        (lambda: AtMost(True), "True"),
-        (lambda: sparse_opt(np.ones(4), 0.9), "0.9"),
-        (lambda: sparse_opt(np.ones(4), 2.1), "2.1"),
-        (lambda: sparse_opt(np.ones(4), math.nan), "nan"),
-        (lambda: sparse_opt(np.ones(4), "1"), "1"),
-        (lambda: sparse_opt(np.ones(4), 1.5, method="quick"), "'quick'"),
-        (lambda: Hoyer(0.5)(np.ones(4), near=np.ones(3)), "3"),
-        (lambda: AtMost(2)(np.ones(4), near=np.ones(5)), "5"),
-    ],
-)
-def test_errors_name_the_value(make, said):
-    with pytest.raises(ValueError) as error:  # noqa: PT011 (its message is looked at below)
-        make()
-    assert said in str(error.value)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,7 +5,9 @@ import pytest
 from catalogues import random_factors, stats_of
 
 from partwise.data import as_data
-from partwise.statistics import gram, inner
+from partwise.projections import Nonnegative
+from partwise.statistics import Ratios, gram, inner
+from partwise.updates import Columns, Divergence
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -62,3 +64,49 @@ def test_the_gram_matrix_is_double(rng):
 def test_the_inner_product_does_not_depend_on_the_layout(order, rng):
     a, b = rng.random((7, 3)), rng.random((7, 3))
     assert inner(np.array(a, order=order), np.asfortranarray(b)) == pytest.approx(np.vdot(a, b), rel=1e-14)
+
+
+@pytest.mark.parametrize(("l1", "l2", "rows"), [(0.0, 0.0, 0.7), (0.4, 0.2, 0.7), (0.4, 0.2, 0.0)])
+def test_penalties_of_rows_are_edits(l1, l2, rows, rng):
+    factors = random_factors((30, 20), 4, rng)
+    stats, F = stats_of(rng.random((30, 20)), factors, 1), factors[1]
+    wanted = stats.loss(F) + l1 * F.sum() + 0.5 * l2 * np.sum(F**2) + 0.5 * rows * np.sum(F.sum(axis=1) ** 2)
+    assert stats.penalised(l1, l2, rows).loss(F) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_mixed_statistics_are_those_of_a_mixed_rest(dtype, rng):
+    X, factors = rng.random((9, 7)).astype(dtype), random_factors((9, 7), 4, rng, dtype)
+    for middle in (rng.random((4, 4)), rng.random((4, 6)), rng.random(4)):
+        full = np.diag(middle) if middle.ndim == 1 else middle
+        mixed = stats_of(X, factors, 0).mixed(middle)
+        rest = factors[1].astype(float) @ full
+        assert mixed.cross.dtype == dtype
+        assert mixed.cross.flags.f_contiguous
+        rtol = 1e-5 if dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(mixed.cross, X @ rest, rtol=rtol)
+        np.testing.assert_allclose(mixed.gram, rest.T @ rest, rtol=rtol)
+
+
+def test_slopes_and_changes_are_those_of_the_loss(rng):
+    factors = random_factors((30, 20), 4, rng)
+    stats, F = stats_of(rng.random((30, 20)), factors, 1), factors[1]
+    slope = stats.slope(F)
+    for _ in range(10):
+        step = rng.standard_normal(F.shape)
+        linear, bend = stats.change(slope, step)
+        assert linear + bend == pytest.approx(stats.loss(F + step) - stats.loss(F), rel=1e-9)
+        difference = (stats.loss(F + 1e-5 * step) - stats.loss(F - 1e-5 * step)) / 2e-5
+        assert linear == pytest.approx(difference, rel=1e-5)
+        assert linear == pytest.approx(np.vdot(slope, step), rel=1e-12)
+
+
+def test_ratios_take_no_penalty(rng):
+    ratios = Ratios(rng.random((5, 3)), np.array([1.0, 2.0, 0.0]))
+    assert ratios.penalised(0.0, 0.0, 0.0) is ratios
+    for penalty in ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1)):
+        with pytest.raises(ValueError, match="no penalty"):
+            ratios.penalised(*penalty)
+    factor, state = Divergence()(np.ones((5, 3), order="F"), ratios, Columns.same(Nonnegative(), 3), {})
+    np.testing.assert_allclose(factor, ratios.numerator * [1, 0.5, 0])
+    assert state == {}

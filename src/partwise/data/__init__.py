@@ -17,12 +17,13 @@ from .chunks import Chunked, Held, named, released_on_error
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Whole, Wrapped, check_values, row_errors
+from .matrix import Data, Matrix, Whole, Wrapped, row_errors
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
+from .values import check_values
 
 __all__ = [
     "COO",

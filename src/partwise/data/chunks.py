@@ -13,8 +13,9 @@ import numpy as np
 
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
-from .matrix import Matrix, check_scale
+from .matrix import Matrix
 from .missing import MissingDense
+from .values import check_scale
 
 Start = Callable[[int, int], Array]  # activations to begin with, of samples first … end
 Step = Callable[

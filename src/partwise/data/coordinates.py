@@ -13,8 +13,8 @@ import numpy as np
 from ..compiled import kernel, reduction
 from ..statistics import Array
 from ..threads import in_parts
-from .matrix import check_values
 from .tensor import Tensor
+from .values import check_values, precision
 
 LEAST = 2**14  # entries for which a thread of their own pays
 EXACT = 2**26  # entries of a tensor whose error is found at every place, stored or not
@@ -43,8 +43,7 @@ class COO:
     def __post_init__(self) -> None:
         coords, values = np.asarray(self.coords), np.asarray(self.values)
         shape = tuple(int(n) for n in self.shape)
-        if values.dtype.kind not in "buif":
-            raise ValueError(f"COO's values have dtype {values.dtype}: give real numbers. Complex data not supported")
+        dtype = precision(values.dtype, "COO's values have")
         if coords.shape != (len(shape), values.size) or values.ndim != 1:
             raise ValueError(
                 f"COO's coords have shape {coords.shape} and its values {values.shape}: for a tensor of {len(shape)} "
@@ -57,9 +56,8 @@ class COO:
                 raise ValueError(
                     f"COO's coords of mode {mode} run from {row.min()} to {row.max()}, outside 0 … {n - 1}"
                 )
-        values = values.astype(values.dtype if values.dtype in (np.float32, np.float64) else np.float64, copy=False)
         object.__setattr__(self, "coords", coords.astype(np.int64, copy=False))
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", values.astype(dtype, copy=False))
         object.__setattr__(self, "shape", shape)
 
     @property

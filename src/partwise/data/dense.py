@@ -10,19 +10,15 @@ from scipy.special import kl_div
 
 from ..statistics import Array
 from ..threads import product, summed_product
-from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .values import as_floats, check_scale, check_values
 
 
 class DenseData(Matrix):
     """A dense array, in C or Fortran order; other strides are copied once."""
 
     def __init__(self, X: Any, check: bool = True) -> None:
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
-        array = np.asarray(X)
-        if array.dtype.kind not in "buifO":
-            raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
-        array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        array = as_floats(X)
         if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
             array = np.ascontiguousarray(array)
         self.matrix, self.shape, self.dtype = array, array.shape, array.dtype
@@ -37,12 +33,17 @@ class DenseData(Matrix):
     def subset(self, which: Array) -> DenseData:
         return DenseData(self.matrix[which], check=False)
 
+    def _filled(self, rows: Any) -> Array:
+        """Some samples."""
+        return np.asarray(self.matrix[rows])
+
     def _offenders(self) -> tuple[int, int, float]:
         for rows in self._chunks():
-            bad = np.argwhere(~(np.isfinite(self.matrix[rows]) & (self.matrix[rows] >= 0)))
+            filled = self._filled(rows)
+            bad = np.argwhere(~(np.isfinite(filled) & (filled >= 0)))
             if len(bad):
-                i, j = int(bad[0, 0]) + rows.start, int(bad[0, 1])
-                return i + self.first, j, float(self.matrix[i, j])
+                i, j = int(bad[0, 0]), int(bad[0, 1])
+                return i + rows.start + self.first, j, float(filled[i, j])
         raise AssertionError("unreachable: the least or the largest value is bad")
 
     def _chunks(self) -> list[slice]:

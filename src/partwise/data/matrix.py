@@ -98,29 +98,62 @@ class Whole(Data, Protocol):
         ...
 
 
-class Matrix(ABC):
-    """What dense and sparse matrices share; ``first`` is the number of its first sample, if it is a chunk of X."""
+class InMemory(ABC):
+    """What matrices and tensors in memory share."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: np.dtype[Any]
     matrix: Any
     squared = True
     complete = True
-    first = 0
+
+    def __init__(self) -> None:
+        self._sqnorms: dict[int, Array] = {}
 
     @property
     def size(self) -> int:
         """How many entries a pass goes through: those that are stored."""
         return int(self.matrix.size)
 
-    def __init__(self) -> None:
-        check_shape(self.shape)
-        self._cross: dict[int, Array] = {}
-        self._sqnorms: dict[int, Array] = {}
+    @cached_property
+    def peak(self) -> float:
+        """The largest entry."""
+        return float(self.matrix.max())
 
     @abstractmethod
     def check(self) -> None:
         """Refuse values that no factorization can use."""
+
+    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+        """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
+        return stats.loss(factors[mode], grams[mode])
+
+    @cached_property
+    def sqnorm(self) -> float:
+        """‖X‖²."""
+        return float(self.sqnorms(0).sum())
+
+    def sqnorms(self, mode: int) -> Array:
+        """‖·‖² of each slice of one mode: of each sample (0), feature (1), …"""
+        if mode not in self._sqnorms:
+            self._sqnorms[mode] = self.summed_squares(mode)
+        return self._sqnorms[mode]
+
+    @abstractmethod
+    def summed_squares(self, mode: int) -> Array:
+        """The same, found by a pass."""
+
+
+class Matrix(InMemory):
+    """What dense and sparse matrices share; ``first`` is the number of its first sample, if it is a chunk of X."""
+
+    shape: tuple[int, int]
+    first = 0
+
+    def __init__(self) -> None:
+        check_shape(self.shape)
+        super().__init__()
+        self._cross: dict[int, Array] = {}
 
     @abstractmethod
     def subset(self, which: Array) -> Matrix:
@@ -153,14 +186,16 @@ class Matrix(ABC):
 
     def cross(self, rest: Array, mode: int) -> Array:
         """X·rest (mode 0) or Xᵀ·rest (mode 1); the next call for the same mode overwrites it."""
-        shape = (self.shape[mode], rest.shape[1])
+        out = self.room(mode, rest.shape[1])
+        self.multiply(rest, mode, out)
+        return out
+
+    def room(self, mode: int, r: int) -> Array:
+        """The array for products with ``r`` columns: the same as in the last call for this mode, if it fits."""
+        shape = (self.shape[mode], r)
         if mode not in self._cross or self._cross[mode].shape != shape:
             self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
-        self.multiply(rest, mode, self._cross[mode])
         return self._cross[mode]
-
-    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        return stats.loss(factors[mode], grams[mode])
 
     @abstractmethod
     def ratios(self, left: Array, right: Array, mode: int) -> Array:
@@ -169,11 +204,6 @@ class Matrix(ABC):
     @abstractmethod
     def divergence(self, left: Array, right: Array) -> float:
         """Σ x·log(x / model) − x + model, with model = left·rightᵀ."""
-
-    @cached_property
-    def peak(self) -> float:
-        """The largest entry."""
-        return float(self.matrix.max())
 
     @cached_property
     def floor(self) -> float:
@@ -201,18 +231,6 @@ class Matrix(ABC):
 
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
-
-    @cached_property
-    def sqnorm(self) -> float:
-        return float(self.sqnorms(0).sum())
-
-    def sqnorms(self, mode: int) -> Array:
-        if mode not in self._sqnorms:
-            self._sqnorms[mode] = self.summed_squares(mode)
-        return self._sqnorms[mode]
-
-    @abstractmethod
-    def summed_squares(self, mode: int) -> Array: ...
 
 
 class Wrapped:
@@ -253,34 +271,6 @@ def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse what is not samples × features."""
     if len(shape) != 2 or not all(shape):
         raise ValueError(f"X has shape {shape}: give samples × features, at least one of each")
-
-
-def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
-    """Refuse a scale at which products of four entries leave the range of ``dtype``: X's largest entry tells."""
-    limit = float(np.finfo(dtype).max) ** 0.4
-    if largest > limit or least < largest < 1 / limit:
-        raise ValueError(
-            f"the largest value of X is {largest:g}, and {dtype} can work with {1 / limit:.0e} to {limit:.0e}: "
-            "rescale X"
-        )
-
-
-def check_values(least: float, largest: float, find: Any) -> None:
-    """Refuse NaN, infinite and negative values, naming the first (``find`` gives its indices and its value)."""
-    if np.isfinite(least) and np.isfinite(largest) and least >= 0:
-        return
-    *index, value = find()
-    listed = ", ".join(map(str, index))
-    place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
-    if np.isnan(value):
-        way = "give missing='em' to fit what is observed, or " if len(index) == 2 else ""  # tensors have no such way
-        raise ValueError(f"Input X contains NaN, first at {place}: {way}remove or impute missing values")
-    if np.isinf(value):
-        raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
-    raise ValueError(
-        f"Negative values in data passed to partwise: X[{listed}] is {value:g}, and a sum of nonnegative parts "
-        "cannot be negative; shift or clip the data"
-    )
 
 
 @reduction

@@ -25,7 +25,8 @@ import numpy as np
 
 from ..statistics import Array, Stats, gram, inner
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .values import check_values
 
 
 class Visit(NamedTuple):
@@ -67,10 +68,7 @@ class Missing(Matrix):
         """Those of X completed with the model; the same pass tells the loss."""
         if self._last is None or self._last.mode != mode or not self._last.at(grams):
             own, other = factors[mode], grams[1 - mode]
-            shape = (self.shape[mode], own.shape[1])
-            if mode not in self._cross or self._cross[mode].shape != shape:
-                self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
-            cross = self._cross[mode]
+            cross = self.room(mode, own.shape[1])
             squares = self.visit(factors, mode, cross)
             sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
             cross += (other.astype(self.dtype) @ own.T).T
@@ -162,15 +160,6 @@ class MissingDense(Missing, DenseData):
     @cached_property
     def peak(self) -> float:
         return max(float(self._filled(rows).max()) for rows in self._chunks())
-
-    def _offenders(self) -> tuple[int, int, float]:
-        for rows in self._chunks():
-            filled = self._filled(rows)
-            bad = np.argwhere(~(np.isfinite(filled) & (filled >= 0)))
-            if len(bad):
-                i, j = int(bad[0, 0]), int(bad[0, 1])
-                return i + rows.start + self.first, j, float(filled[i, j])
-        raise AssertionError("unreachable: the least or the largest value is bad")
 
     def digests(self) -> list[bytes]:
         packed = (np.packbits(self.observed(rows), axis=1) for rows in self._chunks())

@@ -12,7 +12,8 @@ import numpy as np
 from ..compiled import kernel, reduction
 from ..statistics import Array
 from ..threads import in_parts
-from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .values import check_scale, check_values, precision
 
 LEAST = 256  # compressed rows for which a thread of their own pays
 
@@ -21,17 +22,15 @@ class SparseData(Matrix):
     """A scipy sparse matrix or array, CSR or CSC (others are converted to CSR), never made dense."""
 
     def __init__(self, X: Any, check: bool = True) -> None:
-        if X.dtype.kind not in "buif":
-            raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
-        self.shape = X.shape
+        self.shape, self.dtype = X.shape, precision(X.dtype)
         super().__init__()
         if X.format not in ("csr", "csc"):
             X = X.tocsr()
-        X = X.astype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        X = X.astype(self.dtype, copy=False)
         if not X.has_canonical_format:  # entries stored twice mean their sum
             X = X.copy()
             X.sum_duplicates()
-        self.matrix, self.dtype = X, X.dtype
+        self.matrix = X
         if check:
             self.check()
             check_scale(self.peak, self.dtype)

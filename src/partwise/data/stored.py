@@ -16,6 +16,7 @@ import numpy as np
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Start, Step, named
 from .matrix import Matrix, check_shape
+from .values import precision
 
 LIMIT = 2**30  # bytes that X may take in memory, if the user names no limit
 CHUNK = 2**27  # bytes of a chunk at most: larger ones are not read faster
@@ -33,15 +34,9 @@ class Stored:
         self.stride = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
 
     def check_kind(self) -> None:
-        """Refuse what no factorization can use."""
+        """Refuse what no factorization can use; ``kind`` is the precision to work in."""
         check_shape(self.shape)
-        if self.dtype.kind not in "buif":
-            raise ValueError(f"X has dtype {self.dtype}: give real numbers. Complex data not supported")
-
-    @property
-    def kind(self) -> np.dtype[Any]:
-        """The precision to work in."""
-        return self.dtype if self.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        self.kind = precision(self.dtype)
 
     @property
     def nbytes(self) -> int:

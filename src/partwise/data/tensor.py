@@ -7,65 +7,39 @@ product of the others ("MTTKRP"), which is never formed, and gram the entrywise 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..compiled import reduction
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, InMemory, square_sums
+from .values import as_floats, check_scale, check_values
 
 SHRINK = 4  # the first product leaves at most so small a share of X, where it can
 
 
-class Tensor(ABC):
+class Tensor(InMemory):
     """What dense and sparse tensors share."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    matrix: Any
-    squared = True
-    complete = True
-
     def __init__(self, check: bool) -> None:
-        self._sqnorms: dict[int, Array] = {}
+        super().__init__()
         if check:
             if len(self.shape) < 2 or not all(self.shape):
                 raise ValueError(f"X has shape {self.shape}: give a tensor of two or more modes, none of them empty")
             self.check()
             check_scale(self.peak, self.dtype)
 
-    @property
-    def size(self) -> int:
-        """How many entries a pass goes through: those that are stored."""
-        return int(self.matrix.size)
-
     def counts(self, mode: int) -> Array:
         """How many entries of each slice of one mode are observed: all of them."""
         return np.full(self.shape[mode], math.prod(self.shape) // self.shape[mode])
-
-    @cached_property
-    def sqnorm(self) -> float:
-        """‖X‖²."""
-        return float(self.sqnorms(0).sum())
-
-    def sqnorms(self, mode: int) -> Array:
-        """‖·‖² of each slice of one mode."""
-        if mode not in self._sqnorms:
-            self._sqnorms[mode] = self.summed_squares(mode)
-        return self._sqnorms[mode]
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """The statistics of ``factors[mode]``, given the Gram matrix of every factor."""
         others = [g for m, g in enumerate(grams) if m != mode]
         return Stats(self.cross(factors, grams, mode), np.prod(others, axis=0), self.sqnorm)
-
-    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
-        return stats.loss(factors[mode], grams[mode])
 
     def times(self, vectors: Sequence[Array], mode: int) -> Array:
         """X times one vector for every mode but one, where ``vectors`` holds anything; in double precision."""
@@ -86,22 +60,9 @@ class Tensor(ABC):
             total += float(square_sums(residual).sum())
         return total
 
-    @property
-    @abstractmethod
-    def peak(self) -> float:
-        """The largest entry."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Refuse values that no factorization can use."""
-
     @abstractmethod
     def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
         """MTTKRP; the Gram matrices tell which products of the last call are still true (None: keep nothing)."""
-
-    @abstractmethod
-    def summed_squares(self, mode: int) -> Array:
-        """‖·‖² of each slice of one mode."""
 
     @abstractmethod
     def slice(self, mode: int, i: int) -> Tensor:
@@ -125,21 +86,12 @@ class DenseTensor(Tensor):
     """
 
     def __init__(self, X: Any, check: bool = True) -> None:
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
-        array = np.asarray(X)
-        if array.dtype.kind not in "buifO":
-            raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
-        array = array.astype(array.dtype if array.dtype in (np.float32, np.float64) else np.float64, copy=False)
+        array = as_floats(X)
         self.backwards = array.flags.f_contiguous and not array.flags.c_contiguous
         self.matrix = np.ascontiguousarray(array.T if self.backwards else array)
         self.shape, self.dtype = array.shape, array.dtype
         self._partials: dict[range, tuple[list[Array], Array]] = {}
         super().__init__(check)
-
-    @cached_property
-    def peak(self) -> float:
-        return float(self.matrix.max())
 
     def check(self) -> None:
         check_values(self.matrix.min(), self.peak, self._offenders)

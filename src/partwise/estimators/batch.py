@@ -5,22 +5,21 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, as_known, warn_user
-from ..data import Data
-from ..factorize import Callback, Result
-from ..interrupts import interrupts
-from ..progress import progress_line
+from ..ask import as_count, as_known
+from ..factorize import Result
 from ..recipes import DEFAULTS, RECIPES
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, appraised
 from .base import Parts, as_output
 from .hooks import CallbackSupportMixin, Hooks, with_callbacks
+from .starts import best_fit, warn_if_exhausted
+
+HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
 
 
 class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
@@ -175,54 +174,17 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None, *, mask: Any = None) -> Array:
         """Find the parts of X, and return the activations of its samples."""
         data = self._validated(X, reset=True, mask=mask)
-        best = min(self._fits(data, X), key=lambda result: float(result.losses[-1]))
-        activations = self._store(best, data)
-        if best.exhausted:
-            fall = 1 - best.losses[-1] / best.losses[-2]
-            warn_user(
-                f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "
-                "max_iter, or give a larger tol to accept this",
-                ConvergenceWarning,
-            )
-        return activations
-
-    def _fits(self, data: Data, X: Any) -> list[Result]:
-        """One result for each start."""
         recipe, asked = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init}: a checkpoint holds one fit; give n_init=1, and fit from each start")
-        rng = self.random_state if n_init == 1 else as_generator(self.random_state)
         hooks = Hooks(self, X, n_init)
-        results: list[Result] = []
-        with interrupts() as interrupted:
-            while len(results) < n_init and not interrupted and not hooks.stopped:
-                with ExitStack() as stack:
-                    told: list[Callback] = [hooks]
-                    if self.verbose:
-                        count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
-                        told.append(stack.enter_context(progress_line(f"SparseNMF{count}")))
-                    results.append(
-                        recipe(
-                            data,
-                            self.n_components,
-                            **asked,
-                            fixed_components=self.fixed_components,
-                            fixed_activations=self.fixed_activations,
-                            init=self.init,
-                            max_iter=self.max_iter,
-                            tol=self.tol,
-                            max_time=self.max_time,
-                            n_jobs=self.n_jobs,
-                            checkpoint=self.checkpoint,
-                            checkpoint_every=self.checkpoint_every,
-                            resume_from=self.resume_from,
-                            random_state=rng,
-                            callback=lambda iteration, told=told: sum(bool(tell(iteration)) for tell in told) > 0,
-                        )
-                    )
+        asked |= {name: getattr(self, name) for name in HANDED_ON}
+        best = best_fit(self, partial(recipe, data, self.n_components, **asked), hooks)
         hooks.end()
-        return results
+        activations = self._store(best, data)
+        warn_if_exhausted(best, self.max_iter)
+        return activations
 
     def _recipe(self) -> tuple[Callable[..., Result], dict[str, Any]]:
         """The recipe, and what it is asked for."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..ask import as_count, as_generator, warn_user
 from ..blocks import Block
 from ..data import Tensor, as_tensor
 from ..factorize import Result
-from ..interrupts import interrupts
-from ..progress import progress_line
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
 from .base import as_output
+from .starts import best_fit, warn_if_exhausted
 
 
 class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -112,41 +109,10 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the components of X, and return how much of each is in each sample."""
         data = as_tensor(X)
-        best = min(self._fits(data), key=lambda result: float(result.losses[-1]))
+        best = best_fit(self, partial(cp, data, self.rank, sparsity=self.sparsity))
         self._store(best, data)
-        if best.exhausted:
-            fall = 1 - best.losses[-1] / best.losses[-2]
-            warn_user(
-                f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={self.max_iter}: raise "
-                "max_iter, or give a larger tol to accept this",
-                ConvergenceWarning,
-            )
+        warn_if_exhausted(best, self.max_iter)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
-
-    def _fits(self, data: Tensor) -> list[Result]:
-        """One result for each start."""
-        rng, n_init = as_generator(self.random_state), as_count(self.n_init, "n_init")
-        results: list[Result] = []
-        with interrupts() as interrupted:
-            while len(results) < n_init and not interrupted:
-                with ExitStack() as stack:
-                    label = f"SparseCP, start {len(results) + 1} of {n_init}"
-                    told = stack.enter_context(progress_line(label)) if self.verbose else None
-                    results.append(
-                        cp(
-                            data,
-                            self.rank,
-                            sparsity=self.sparsity,
-                            init=self.init,
-                            max_iter=self.max_iter,
-                            tol=self.tol,
-                            max_time=self.max_time,
-                            n_jobs=self.n_jobs,
-                            random_state=rng,
-                            callback=told,
-                        )
-                    )
-        return results
 
     def _store(self, result: Result, data: Tensor) -> None:
         assert result.weights is not None

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..plotting import draw_mosaic, new_figure
 from .experiment import Experiment, Tell, judged
+from .figure1_left import Size
 from .race import DEFAULT, PRINTED
 from .rows import Rows, distinct, pick
-from .sources import Source, few_digits, orl
+from .sources import few_digits, orl
 
 LOW, HIGH, FIXED = 0.2, 0.4, 0.7
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much to do; each method gets at most ``updates`` iterations."""
-
-    data: Callable[[], Source]
-    rank: int
-    seeds: int
-    updates: int
 
 
 def run(size: Size, tell: Tell) -> Rows:

@@ -1,0 +1,50 @@
+"""Fits from several starts, of which the best is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ..ask import as_count, as_generator, warn_user
+from ..factorize import Callback, Result
+from ..interrupts import interrupts
+from ..progress import progress_line
+from .hooks import Hooks
+
+SHARED = ("init", "max_iter", "tol", "max_time", "n_jobs")  # options that every estimator hands on
+
+
+def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
+    """The best of ``estimator.n_init`` fits; the hooks, and Ctrl-C, can end them after any."""
+    options = {name: getattr(estimator, name) for name in SHARED}
+    n_init = as_count(estimator.n_init, "n_init")
+    rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
+    results: list[Result] = []
+    with interrupts() as interrupted:
+        while len(results) < n_init and not interrupted and not (hooks and hooks.stopped):
+            with ExitStack() as stack:
+                told: list[Callback] = [hooks] if hooks else []
+                if estimator.verbose:
+                    count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
+                    told.append(stack.enter_context(progress_line(f"{type(estimator).__name__}{count}")))
+                results.append(fit(**options, random_state=rng, callback=all_told(told)))
+    return min(results, key=lambda result: float(result.losses[-1]))
+
+
+def all_told(callbacks: list[Callback]) -> Callback | None:
+    """One callback for all: each is told, and any can say stop."""
+    return (lambda iteration: sum(bool(tell(iteration)) for tell in callbacks) > 0) if callbacks else None
+
+
+def warn_if_exhausted(result: Result, max_iter: int) -> None:
+    """Say that the loss was still falling when the iterations were used up."""
+    if result.exhausted:
+        fall = 1 - result.losses[-1] / result.losses[-2]
+        warn_user(
+            f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={max_iter}: raise max_iter, or "
+            "give a larger tol to accept this",
+            ConvergenceWarning,
+        )

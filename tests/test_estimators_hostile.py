@@ -1,0 +1,136 @@
+"""SparseNMF: what is bad is named, and edges have a right answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from models import crowded, fitted, relative_error, small  # noqa: F401  (fixtures)
+from sklearn.exceptions import NotFittedError
+
+from partwise import SparseNMF
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"n_components": v}, f"n_components={v!r}: give a whole number") for v in (0, -1, 2.5, "7", None, True)),
+        *(({"sparsity": v}, f"sparsity={v!r} is") for v in (1.2, -0.1, "half", float("nan"), True)),
+        ({"sparsity": (0.6, 0.2)}, r"\(0.6, 0.2\) is the wrong way round: give \(0.2, 0.6\)"),
+        ({"sparsity": (0.1, 0.2, 0.3)}, r"\(0.1, 0.2, 0.3\): an interval is a pair"),
+        ({"sparsity": [0.1, 0.2]}, "2 values for n_components=4"),
+        ({"sparsity": np.full(5, 0.3)}, "5 values for n_components=4"),
+        ({"sparsity": [0.1, 0.2, 0.3, 1.5]}, r"sparsity\[3\]=1.5 is outside"),
+        ({"recipe": "als"}, "recipe='als' is not one of .*'ssnmf'"),
+        ({"recipe_params": {"solvers": "pivot"}}, "has 'solvers', and ssnmf takes only.*'faithful'.*'solver'"),
+        ({"recipe_params": {"max_iter": 5}}, "has 'max_iter'"),
+        ({"recipe_params": {"solver": "newton"}}, "solver='newton' is not one of 'hals'"),
+        ({"init": "zeros"}, "init='zeros' is not one of 'random'"),
+        ({"init": (np.ones((25, 3)), np.ones((4, 30)))}, r"\(25, 3\), and \(25, 4\) is needed"),
+        ({"n_init": 0}, "n_init=0: give a whole number"),
+        ({"max_iter": 0}, "max_iter=0: give a whole number"),
+        ({"l1": -1}, "l1=-1"),
+        ({"sparsity": None, "l1": 0.1}, "a penalty on the activations alone"),
+        ({"random_state": "seed"}, "random_state='seed'"),
+    ],
+)
+def test_bad_parameters_are_named(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(X, **options)
+
+
+def spoiled(X, value):
+    X = X.copy()
+    X[3, 7] = value
+    return X
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize(
+    ("value", "message"), [(-0.5, r"X\[3, 7\] is -0.5"), (np.nan, "NaN.*row 3, column 7"), (np.inf, "infinity.*row 3")]
+)
+def test_bad_values_are_found(X, form, value, message):
+    bad, model = form(spoiled(X, value)), fitted(X)
+    for method in (SparseNMF(4).fit, SparseNMF(4).fit_transform, model.transform, model.score):
+        with pytest.raises(ValueError, match=message):
+            method(bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones(30), "Expected 2D array, got 1D"),
+        (np.ones((2, 3, 4)), "dim 3"),
+        (np.ones((0, 30)), "0 sample"),
+        (np.ones((30, 0)), "0 feature"),
+        (1j * np.ones((3, 30)), "Complex data not supported"),
+        ([["a", "b"]], "could not convert string to float"),
+    ],
+)
+def test_bad_shapes_and_types(bad, message):
+    with pytest.raises(ValueError, match=message):
+        SparseNMF(2).fit(bad)
+
+
+def test_wrong_width(X):
+    model = fitted(X)
+    for method in (model.transform, model.score):
+        with pytest.raises(ValueError, match="X has 29 features, but SparseNMF is expecting 30"):
+            method(X[:, 1:])
+
+
+def test_not_fitted(X):
+    model = SparseNMF()
+    for call in (model.transform, model.inverse_transform, model.score, lambda X: model.sparse_components()):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            call(X)
+
+
+# edges with a right answer
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("sparsity", [None, 0.4, (0.2, 0.5)])
+@crowded
+def test_rows_and_columns_of_zeros(X, form, sparsity):
+    X[[0, 7]] = 0
+    X[:, [3, 29]] = 0
+    model = SparseNMF(4, sparsity=sparsity, random_state=0)
+    activations = model.fit_transform(form(X))
+    assert not activations[[0, 7]].any()
+    assert relative_error(X, model, activations) < 0.2
+    if sparsity is None:
+        assert not model.components_[:, [3, 29]].any()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("sparsity", [None, 0.4])
+def test_nothing_but_zeros(form, sparsity):
+    Z = form(np.zeros((6, 9)))
+    model = SparseNMF(3, sparsity=sparsity, random_state=0)
+    assert not model.fit_transform(Z).any()
+    assert model.reconstruction_err_ == 0
+    assert not model.explained_.any()
+    assert model.score(Z) == 1
+    assert np.isfinite(model.components_).all()
+    if sparsity is not None:
+        np.testing.assert_allclose(model.sparsity_, sparsity, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (1, 5), (5, 1), (1, 1)])
+def test_more_parts_than_samples_and_features(rng, shape):
+    X = rng.random(shape) + 0.1
+    model = SparseNMF(9, random_state=0, tol=0, max_iter=500)
+    activations = model.fit_transform(X)
+    assert activations.shape == (shape[0], 9)
+    assert relative_error(X, model, activations) < 1e-3
+
+
+def test_parts_of_a_single_feature(X):
+    """Parts that are single features, as many as there are: X itself."""
+    few = X[:, :6]
+    model = SparseNMF(6, sparsity=1.0, random_state=0, n_init=20)
+    activations = model.fit_transform(few)
+    assert np.all(np.count_nonzero(model.components_, axis=1) == 1)
+    covered = np.flatnonzero(model.components_.any(axis=0))
+    np.testing.assert_allclose((activations @ model.components_)[:, covered], few[:, covered], atol=1e-10)

@@ -1,0 +1,321 @@
+"""What is stored and cannot be used is refused by name and by chunk, also where it changes while it is read."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from stores import FIT, STORED, R, Rows, assert_same, fifth, mapped, saved, small, zarr_array  # noqa: F401  (fixtures)
+
+import partwise as pw
+from partwise import start
+from partwise.ask import as_bytes
+from partwise.data import as_data
+from partwise.data.stored import Stored, StoredFile, as_stored
+
+# What cannot be asked for
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("500 MB", 500 * 10**6),
+        ("2GiB", 2 * 2**30),
+        ("1.5 kB", 1500),
+        ("1.5 kiB", 1536),
+        (" 3 B ", 3),
+        ("1TB", 10**12),
+        ("1 TiB", 2**40),
+        (".5 MB", 500_000),
+        (10**6, 10**6),
+        (1e9, 10**9),
+        (np.int32(77), 77),
+        (1, 1),
+        (None, None),
+    ],
+)
+def test_bytes(text, count):
+    assert as_bytes(text, "memory_limit") == count
+    assert isinstance(as_bytes(text, "memory_limit"), int | None)
+
+
+NO_BYTES = (
+    "lots",
+    "",
+    "MB",
+    "5",
+    "-5 MB",
+    "1.2.3 MB",
+    ". MB",
+    "1e3 B",
+    "5 XB",
+    0,
+    -1,
+    True,
+    np.nan,
+    np.inf,
+    [5],
+    b"5 MB",
+)
+
+
+@pytest.mark.parametrize("limit", NO_BYTES, ids=repr)
+def test_limits_that_are_none(X, limit, tmp_path):
+    path = saved(X, tmp_path)
+    for fit in (
+        lambda: pw.ssnmf(path, R, memory_limit=limit),
+        lambda: pw.ssnmf(X, R, memory_limit=limit),
+        lambda: pw.SparseNMF(R, memory_limit=limit).fit(path),
+    ):
+        with pytest.raises(ValueError, match=r"memory_limit=.*give a number of bytes"):
+            fit()
+
+
+@pytest.mark.parametrize("init", ["random", "samples"])
+@pytest.mark.parametrize("kind", ["path", "zarr"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "NaN, first at row 37, column 3"),
+        (np.inf, "infinity, first at row 37, column 3"),
+        (-np.inf, "infinity, first at row 37, column 3"),
+        (-0.25, r"X\[37, 3\] is -0.25"),
+    ],
+)
+def test_bad_values_are_named_with_their_chunk(X, value, message, kind, init, tmp_path):
+    X[37, 3] = X[60, 1] = value
+    stored = STORED[kind](X, tmp_path)
+    limit, chunk = {
+        "path": (4 * 160 * 10, "chunk 3 (samples 30 to 39)"),
+        "zarr": (4 * 160 * 7, "chunk 5 (samples 35 to 41)"),
+    }[kind]
+    with pytest.raises(ValueError, match=f"^{re.escape(chunk)}: .*{message}"):
+        pw.ssnmf(stored, R, init=init, memory_limit=limit)
+    with pytest.raises(ValueError, match=message):
+        pw.ssnmf(stored, R, init=init)
+
+
+def test_bad_values_are_named_by_their_own_row_where_a_start_finds_them(X, tmp_path, monkeypatch):
+    """A start that looks at some samples does not count by those."""
+    monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 0)
+    X[30:, 3] = np.nan
+    with pytest.raises(ValueError, match="row 30, column 3"):
+        pw.ssnmf(saved(X, tmp_path), R, random_state=0, memory_limit=fifth(X))
+
+
+def test_bad_values_are_named_in_transform(X, tmp_path):
+    model = pw.SparseNMF(R, random_state=0, max_iter=3, tol=1, memory_limit=fifth(X)).fit(X)
+    X[50, 2] = np.nan
+    for ask in (model.transform, model.score):
+        with pytest.raises(ValueError, match=r"^chunk .*row 50, column 2"):
+            ask(saved(X, tmp_path))
+
+
+def test_a_dark_chunk_is_no_reason_to_refuse(X, tmp_path):
+    """The scale of X is that of its largest value, wherever it is."""
+    X = X.astype(np.float32)
+    X[30:] *= np.float32(1e-18)
+    result = pw.ssnmf(saved(X, tmp_path), R, memory_limit=fifth(X), **FIT)
+    assert_same(result, pw.ssnmf(X, R, **FIT), 1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_scales_that_cannot_be_squared_are_refused(X, scale, tmp_path):
+    for limit in (fifth(X), None):
+        with pytest.raises(ValueError, match="rescale X"):
+            pw.ssnmf(saved(scale * X, tmp_path), R, memory_limit=limit)
+
+
+NO_MATRIX = {
+    "a vector": (np.ones(300), r"\(300,\)"),
+    "a number": (np.ones(()), r"\(\)"),
+    "three-dimensional": (np.ones((20, 3, 40)), r"\(20, 3, 40\)"),
+    "no samples": (np.ones((0, 3)), r"\(0, 3\)"),
+    "no features": (np.ones((3, 0)), r"\(3, 0\)"),
+    "complex": (np.ones((30, 40)) * 1j, "complex128"),
+    "texts": (np.full((30, 40), "a"), "<U1"),
+    "dates": (np.zeros((30, 40), dtype="M8[D]"), "datetime64"),
+}
+
+
+@pytest.mark.parametrize("name", NO_MATRIX)
+@pytest.mark.parametrize("kind", ["path", "memory map", "zarr", "HDF5", "anything with rows"])
+def test_what_is_no_matrix_is_refused(name, kind, tmp_path):
+    array, message = NO_MATRIX[name]
+    if kind in ("zarr", "HDF5") and array.dtype.kind in "UM":
+        pytest.skip("cannot be stored there without a warning")
+    store = STORED[kind] if kind != "zarr" else lambda X, folder: zarr_array(X, folder, [max(s, 1) for s in X.shape])
+    with pytest.raises(ValueError, match=message):
+        pw.ssnmf(store(array, tmp_path), 2, memory_limit=5000)
+
+
+def renamed(folder):
+    np.savez(folder / "x.npz", x=np.ones((3, 4)))
+    os.replace(folder / "x.npz", folder / "x.npy")
+
+
+BROKEN = {
+    "a text": lambda folder: (folder / "x.npy").write_text("1, 2, 3\n4, 5, 6\n"),
+    "nothing": lambda folder: (folder / "x.npy").write_bytes(b""),
+    "a header alone": lambda folder: os.truncate(saved(np.ones((30, 4)), folder), 128),
+    "half a header": lambda folder: os.truncate(saved(np.ones((30, 4)), folder), 50),
+    "all but a byte": lambda folder: os.truncate(p := saved(np.ones((30, 4)), folder), p.stat().st_size - 1),
+    "all but a byte, Fortran order": lambda folder: os.truncate(
+        p := saved(np.ones((4, 30)).T, folder), p.stat().st_size - 1
+    ),
+    "objects": lambda folder: saved(np.array([[1, "a"]], dtype=object), folder),
+    "an archive": renamed,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("limit", [200, None])
+def test_broken_files_are_refused_by_name(name, limit, tmp_path):
+    BROKEN[name](tmp_path)
+    with pytest.raises(ValueError, match=r"x\.npy"):
+        pw.ssnmf(tmp_path / "x.npy", 2, memory_limit=limit)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x", "x.npy.gz", "x.npz", ""])
+def test_other_files_are_not_read_by_name(name, tmp_path):
+    for path in (tmp_path / name, str(tmp_path / name)):
+        for fit in (lambda path=path: pw.ssnmf(path, 2), lambda path=path: pw.SparseNMF(2).fit(path)):
+            with pytest.raises(ValueError, match=r"only \.npy files are read by name"):
+                fit()
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.npy"):
+        pw.ssnmf(tmp_path / "nowhere.npy", 2)
+
+
+# What changes while it is read
+
+
+def at(n_iter, work):
+    """A callback that does something after some iteration."""
+    return lambda iteration: work() if iteration.n_iter == n_iter else None
+
+
+@pytest.mark.parametrize("kind", ["path", "memory map", "memory map, offset"])
+def test_a_file_that_is_cut_off_between_passes(X, kind, tmp_path):
+    stored = STORED[kind](X, tmp_path)
+    path = next(tmp_path.iterdir())
+
+    def cut():
+        os.truncate(path, path.stat().st_size - 1)
+
+    with pytest.raises(ValueError, match=r"is cut off: (it has )?\d+"):
+        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, cut), **FIT)
+
+
+def test_a_map_of_a_file_that_was_cut_off_before(X, tmp_path):
+    stored = mapped(X, tmp_path)
+    os.truncate(tmp_path / "x.npy", X.nbytes // 2)
+    for limit in (fifth(X), None):
+        with pytest.raises(ValueError, match="is cut off"):
+            pw.ssnmf(stored, R, memory_limit=limit)
+
+
+def test_a_file_that_is_cut_off_within_a_pass(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(StoredFile, "check", lambda self: None)
+    data = as_data(saved(X, tmp_path), 4 * 160 * 10)
+    os.truncate(tmp_path / "x.npy", 128 + 160 * 34)
+    with pytest.raises(ValueError, match=r"^chunk 3 \(samples 30 to 39\): .*x.npy is cut off"):
+        data.total(lambda chunk: 0)
+
+
+CUT = """
+import os, sys
+import partwise as pw
+path = sys.argv[1]
+def cut(iteration):
+    if iteration.n_iter == 2:
+        os.truncate(path, 4096)
+try:
+    pw.ssnmf(path, 3, tol=0, max_iter=5, random_state=0, init="random", memory_limit=20_000, callback=cut)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_cut_file_does_not_kill_the_process(order, tmp_path, rng):
+    path = saved(np.asarray(rng.random((300, 40)), order=order), tmp_path)
+    done = subprocess.run([sys.executable, "-c", CUT, path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"died of {done.returncode}: {done.stderr}"
+    assert "cut off" in done.stdout
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced"])
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_map_outlives_its_name(X, fate, chunked, tmp_path):
+    stored = mapped(X, tmp_path)
+    if fate == "deleted":
+        os.remove(tmp_path / "x.npy")
+    else:
+        os.replace(saved(np.ones_like(X), tmp_path, "new.npy"), tmp_path / "x.npy")
+    np.testing.assert_array_equal(stored, X)
+    assert_same(pw.ssnmf(stored, R, memory_limit=fifth(X) if chunked else None, **FIT), pw.ssnmf(X, R, **FIT))
+
+
+def test_paths_are_found_again_from_another_folder(X, tmp_path, monkeypatch):
+    saved(X, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    result = pw.ssnmf("x.npy", R, memory_limit=fifth(X), callback=at(2, lambda: os.chdir("other")), **FIT)
+    assert_same(result, pw.ssnmf(X, R, **FIT))
+
+
+@pytest.mark.parametrize("shape", [(40, 20), (80, 20), (61, 19)])
+def test_a_zarr_array_that_is_resized_between_passes(X, shape, tmp_path):
+    stored = zarr_array(X, tmp_path)
+    with pytest.raises(ValueError, match=re.escape(f"had shape (61, 20) and now has {shape}")):
+        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, lambda: stored.resize(shape)), **FIT)
+
+
+WRONG = {
+    "too few rows": lambda rows: rows[:-1],
+    "too many rows": lambda rows: np.vstack([rows, rows]),
+    "too few columns": lambda rows: rows[:, 1:],
+    "flat": lambda rows: rows.ravel(),
+    "nothing": lambda rows: None,
+    "transposed": lambda rows: rows.T,
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("init", ["random", "samples"])
+def test_an_array_that_returns_something_else(X, wrong, init):
+    class Liar(Rows):
+        def __getitem__(self, rows):
+            found = super().__getitem__(rows)
+            return WRONG[wrong](found) if rows.stop > 30 else found
+
+    with pytest.raises(ValueError, match=r"X\[.*\] has shape .* instead of \(\d+, 20\)"):
+        pw.ssnmf(Liar(X), R, init=init, memory_limit=4 * 160 * 7)
+    with pytest.raises(ValueError, match=r"X\[0:61\] has shape .* instead of \(61, 20\)"):
+        pw.ssnmf(Liar(X), R, init=init)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "the disk is gone"), RuntimeError("the disk is gone")])
+def test_errors_of_the_storage_come_through_with_their_chunk(X, error):
+    class Failing(Rows):
+        def __getitem__(self, rows):
+            if rows.stop > 30:
+                raise error
+            return super().__getitem__(rows)
+
+    with pytest.raises(type(error), match="the disk is gone") as caught:
+        pw.ssnmf(Failing(X), R, init="random", memory_limit=4 * 160 * 7)
+    told = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert "chunk 4 (samples 28 to 34)" in told
+
+
+def test_files_are_read_and_not_mapped_where_rows_lie_together(X, tmp_path):
+    """A map of a file on a failing disk kills the process; reading it raises."""
+    assert type(as_stored(STORED["path"](X, tmp_path))) is StoredFile
+    assert type(as_stored(Rows(X))) is Stored
