@@ -17,7 +17,7 @@ from .chunks import Chunked, Held, named, released_on_error
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Whole, Wrapped, check_values, row_errors
+from .matrix import Data, Matrix, Whole, Wrapped, check_unmasked, check_values, row_errors
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
@@ -43,6 +43,7 @@ __all__ = [
     "as_data",
     "as_tensor",
     "check_seen",
+    "check_unmasked",
     "check_values",
     "is_lazy",
     "named",
@@ -73,6 +74,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, mask
     """
     if isinstance(X, Matrix | Chunked):
         return X
+    check_unmasked(X)
     if mask is not None:
         if is_lazy(X):
             raise ValueError("a mask needs X in memory: load X, or write NaN where it is missing and give missing='em'")

@@ -249,6 +249,12 @@ def row_errors(sqnorms: Array, factor: Array, stats: Stats) -> Array:
     return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
+def check_unmasked(X: Any) -> None:
+    """Refuse a masked array, which would become a plain one on its way."""
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
+
+
 def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse what is not samples × features."""
     if len(shape) != 2 or not all(shape):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compiled import reduction
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, check_scale, check_unmasked, check_values, square_sums
 
 SHRINK = 4  # the first product leaves at most so small a share of X, where it can
 
@@ -125,8 +125,7 @@ class DenseTensor(Tensor):
     """
 
     def __init__(self, X: Any, check: bool = True) -> None:
-        if np.ma.isMaskedArray(X):
-            raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
+        check_unmasked(X)
         array = np.asarray(X)
         if array.dtype.kind not in "buifO":
             raise ValueError(f"X has dtype {array.dtype}: give real numbers. Complex data not supported")
