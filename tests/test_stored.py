@@ -542,11 +542,13 @@ def test_paths_are_found_again_from_another_folder(X, tmp_path, monkeypatch):
     assert_same(result, pw.ssnmf(X, R, **FIT))
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("shape", [(40, 20), (80, 20), (61, 19)])
-def test_a_zarr_array_that_is_resized_between_passes(X, shape, tmp_path):
+def test_a_zarr_array_that_is_resized_between_passes(X, shape, elsewhere, tmp_path):
     stored = zarr_array(X, tmp_path)
+    handle = pytest.importorskip("zarr").open_array(stored.store, path=stored.path) if elsewhere else stored
     with pytest.raises(ValueError, match=re.escape(f"had shape (61, 20) and now has {shape}")):
-        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, lambda: stored.resize(shape)), **FIT)
+        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, lambda: handle.resize(shape)), **FIT)
 
 
 WRONG = {

@@ -55,8 +55,9 @@ class Stored:
 
     def check(self) -> None:
         """Refuse to go on when the array is no longer what it was."""
-        if tuple(self.array.shape) != self.shape:
-            raise ValueError(f"X had shape {self.shape} and now has {tuple(self.array.shape)}: it must not change")
+        now = present_shape(self.array)
+        if now != self.shape:
+            raise ValueError(f"X had shape {self.shape} and now has {now}: it must not change")
         mapped = getattr(self.array, "_mmap", None)
         if isinstance(self.array, np.memmap) and mapped is not None:
             need = len(mapped) + self.array.offset - self.array.offset % mmap.ALLOCATIONGRANULARITY
@@ -72,6 +73,15 @@ class Stored:
             np.copyto(buffer[: end - first], rows)
             return buffer[: end - first]
         return rows
+
+
+def present_shape(array: Any) -> tuple[int, ...]:
+    """The shape of an array as it is stored now; zarr's arrays only know what it was when they were opened."""
+    if type(array).__module__.split(".")[0] == "zarr":
+        import zarr  # whoever has a zarr array has zarr
+
+        array = zarr.open_array(array.store, path=array.path, mode="r")
+    return tuple(array.shape)
 
 
 class StoredFile(Stored):
