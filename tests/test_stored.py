@@ -483,8 +483,9 @@ def test_a_file_that_is_cut_off_between_passes(X, kind, tmp_path):
         pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, cut), **FIT)
 
 
-def test_a_map_of_a_file_that_was_cut_off_before(X, tmp_path):
-    stored = mapped(X, tmp_path)
+@pytest.mark.parametrize("kind", ["path", "memory map"])
+def test_a_file_that_was_cut_off_before(X, kind, tmp_path):
+    stored = STORED[kind](X, tmp_path)
     os.truncate(tmp_path / "x.npy", X.nbytes // 2)
     for limit in (fifth(X), None):
         with pytest.raises(ValueError, match="is cut off"):
