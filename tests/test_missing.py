@@ -344,6 +344,16 @@ def test_nonsense_masks_are_refused(X, seen, mask, message):
         pw.ssnmf(X, R, mask=mask(seen))
 
 
+@pytest.mark.parametrize("mask", [None, np.ones((3, 4), dtype=bool)])
+def test_masked_arrays_are_refused_and_not_filled(mask):
+    X = np.ma.masked_array(np.ones((3, 4)), mask=np.eye(3, 4))
+    for fit in (lambda X, mask: pw.ssnmf(X, 2, mask=mask), lambda X, mask: pw.SparseNMF(2).fit(X, mask=mask)):
+        with pytest.raises(ValueError, match="mask would be lost: fill or remove"):
+            fit(X, mask=mask)
+    with pytest.raises(ValueError, match="mask would be lost"):
+        pw.MiniBatchSparseNMF(2).partial_fit(X)
+
+
 def test_what_needs_all_entries_refuses(X, seen, tmp_path):
     for name in ("nsnmf, kl, 0.5", "nsnmf, squared, 0.5", "bisparse, diagonal, nnls"):
         with pytest.raises(ValueError, match="needs all entries of X"):

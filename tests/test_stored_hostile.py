@@ -211,8 +211,9 @@ def test_a_file_that_is_cut_off_between_passes(X, kind, tmp_path):
         pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, cut), **FIT)
 
 
-def test_a_map_of_a_file_that_was_cut_off_before(X, tmp_path):
-    stored = mapped(X, tmp_path)
+@pytest.mark.parametrize("kind", ["path", "memory map"])
+def test_a_file_that_was_cut_off_before(X, kind, tmp_path):
+    stored = STORED[kind](X, tmp_path)
     os.truncate(tmp_path / "x.npy", X.nbytes // 2)
     for limit in (fifth(X), None):
         with pytest.raises(ValueError, match="is cut off"):
@@ -270,11 +271,13 @@ def test_paths_are_found_again_from_another_folder(X, tmp_path, monkeypatch):
     assert_same(result, pw.ssnmf(X, R, **FIT))
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("shape", [(40, 20), (80, 20), (61, 19)])
-def test_a_zarr_array_that_is_resized_between_passes(X, shape, tmp_path):
+def test_a_zarr_array_that_is_resized_between_passes(X, shape, elsewhere, tmp_path):
     stored = zarr_array(X, tmp_path)
+    handle = pytest.importorskip("zarr").open_array(stored.store, path=stored.path) if elsewhere else stored
     with pytest.raises(ValueError, match=re.escape(f"had shape (61, 20) and now has {shape}")):
-        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, lambda: stored.resize(shape)), **FIT)
+        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, lambda: handle.resize(shape)), **FIT)
 
 
 WRONG = {

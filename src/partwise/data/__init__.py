@@ -23,7 +23,7 @@ from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .values import check_values
+from .values import check_unmasked, check_values
 
 __all__ = [
     "COO",
@@ -44,6 +44,7 @@ __all__ = [
     "as_data",
     "as_tensor",
     "check_seen",
+    "check_unmasked",
     "check_values",
     "is_lazy",
     "named",
@@ -74,6 +75,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, mask
     """
     if isinstance(X, Matrix | Chunked):
         return X
+    check_unmasked(X)
     if mask is not None:
         if is_lazy(X):
             raise ValueError("a mask needs X in memory: load X, or write NaN where it is missing and give missing='em'")

@@ -50,8 +50,9 @@ class Stored:
 
     def check(self) -> None:
         """Refuse to go on when the array is no longer what it was."""
-        if tuple(self.array.shape) != self.shape:
-            raise ValueError(f"X had shape {self.shape} and now has {tuple(self.array.shape)}: it must not change")
+        now = present_shape(self.array)
+        if now != self.shape:
+            raise ValueError(f"X had shape {self.shape} and now has {now}: it must not change")
         mapped = getattr(self.array, "_mmap", None)
         if isinstance(self.array, np.memmap) and mapped is not None:
             need = len(mapped) + self.array.offset - self.array.offset % mmap.ALLOCATIONGRANULARITY
@@ -67,6 +68,15 @@ class Stored:
             np.copyto(buffer[: end - first], rows)
             return buffer[: end - first]
         return rows
+
+
+def present_shape(array: Any) -> tuple[int, ...]:
+    """The shape of an array as it is stored now; zarr's arrays only know what it was when they were opened."""
+    if type(array).__module__.split(".")[0] == "zarr":
+        import zarr  # whoever has a zarr array has zarr
+
+        array = zarr.open_array(array.store, path=array.path, mode="r")
+    return tuple(array.shape)
 
 
 class StoredFile(Stored):
@@ -109,7 +119,7 @@ def as_stored(X: Any) -> Stored:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+        raise ValueError(f"{path} is not a .npy file that can be read, or it is cut off: {error}") from error
     if not isinstance(array, np.memmap):
         raise ValueError(f"{path} is not a .npy file but an archive of several: load it, and give the array")
     if array.ndim == 2 and array.flags.c_contiguous:

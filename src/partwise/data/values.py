@@ -18,10 +18,15 @@ def precision(dtype: np.dtype[Any], what: str = "X has") -> np.dtype[Any]:
 
 def as_floats(X: Any) -> Array:
     """X as an array in the precision to work in; objects are taken for numbers."""
-    if np.ma.isMaskedArray(X):
-        raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
+    check_unmasked(X)
     array = np.asarray(X)
     return array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
+
+
+def check_unmasked(X: Any) -> None:
+    """Refuse a masked array, which would become a plain one on its way."""
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array, whose mask would be lost: fill or remove what is masked")
 
 
 def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:

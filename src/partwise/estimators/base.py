@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..ask import as_bytes, as_choice
 from ..blocks import Block
-from ..data import Data, as_data, is_lazy
+from ..data import Data, as_data, check_unmasked, is_lazy
 from ..projections import hoyer_sparsity
 from ..statistics import Array
 from ..stream import Solved, SolvedInChunks, solve_activations
@@ -142,6 +142,7 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
         """X as data; what is not in memory is left where it is."""
+        check_unmasked(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):

@@ -19,7 +19,7 @@ def read_npy(path: Path, inner: str = "") -> Table:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+        raise ValueError(f"{path} is not a .npy file that can be read, or it is cut off: {error}") from error
     if not isinstance(array, np.memmap):
         array.close()
         raise ValueError(f"{path} is not a .npy file but an archive: give it the ending .npz")

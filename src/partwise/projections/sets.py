@@ -297,6 +297,9 @@ def hoyer_sparsity(x: npt.ArrayLike, axis: int | None = None) -> Any:
     if not m:
         raise ValueError("x is empty: sparsity needs at least one entry")
     top = array.max(axis=axis, keepdims=True)
+    if not np.isfinite(top).all():
+        value = array[~np.isfinite(array)][0]
+        raise ValueError(f"x has an entry of size {value}: every entry must be finite; replace or remove it")
     with np.errstate(invalid="ignore"):
         array /= top  # neither norm can overflow now; 0/0 is nan, as it should be
     ratio = array.sum(axis=axis) / np.sqrt(np.square(array).sum(axis=axis))
