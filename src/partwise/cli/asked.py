@@ -161,8 +161,13 @@ def check_known(model: Any, table: Table) -> None:
 
 def per_part(path: Path) -> list[Any]:
     """The sparsities in a file, one a line; ``any`` leaves a part free, and what follows # is a remark."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is no text (UTF-8)" if isinstance(error, ValueError) else error.strerror
+        raise OSError(f"{path} cannot be read: {why}; give a text with a sparsity for each part, one a line") from error
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.split("#")[0].strip()
         if text:
             try:

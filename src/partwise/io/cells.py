@@ -80,14 +80,19 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     except (ValueError, TypeError, OSError, EOFError, OverflowError) as error:
         raise ValueError(f"{path} is not a Matrix Market file that can be read: {error}") from error
     X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
-    beside = {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
-    genes = beside.get("features.tsv") or beside.get("genes.tsv")
-    if "barcodes.tsv" not in beside or genes is None:
+    names = beside(path)
+    genes = names.get("features.tsv") or names.get("genes.tsv")
+    if "barcodes.tsv" not in names or genes is None:
         return Table(X, "Matrix Market", str(path))
     columns = [line.rstrip("\r\n").split("\t") for line in _lines(genes)]
     features = _unique([line[1] if len(line) > 1 else line[0] for line in columns], [line[0] for line in columns])
-    cells = tuple(line.strip() for line in _lines(beside["barcodes.tsv"]))
+    cells = tuple(line.strip() for line in _lines(names["barcodes.tsv"]))
     return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), cells, features)
+
+
+def beside(path: Path) -> dict[str, Path]:
+    """10x's files of names that lie beside a matrix."""
+    return {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
 
 
 def from_10x(group: Any, path: Path) -> Table:

@@ -33,7 +33,7 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
         raise ValueError(f"{target} has an ending that cannot be written; known here are {' '.join(endings)}")
     if target.is_dir() and ending(target, (".zarr",)) is None:
         raise OSError(f"{target} cannot be written: it is a folder")
-    if not os.access(target.parent, os.W_OK):
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise OSError(f"{target} cannot be written: {target.parent} is not a folder to write to")
     return target
 
