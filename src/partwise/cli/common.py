@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,24 @@ def check_losses(options: argparse.Namespace, targets: Mapping[str, Path]) -> No
             raise UsageError(f"{name} is the checkpoint, and would be lost: give another name for the rest")
     if len(set(places.values())) < len(places):
         raise UsageError(f"{', '.join(map(str, targets.values()))}: two of these are the same file")
+
+
+def arranged(table: Table, features: Sequence[str], count: int, name: str) -> Any:
+    """X with its features in the order in which ``name`` has them: ``count`` of them, with or without names."""
+    known = tuple(features)
+    if table.shape[1] == count and (not known or table.feature_names in (None, known)):
+        return table.X
+    if not known or table.feature_names is None or len(set(table.feature_names)) < table.shape[1]:
+        raise ValueError(f"{table.source} has {table.shape[1]} features, and {name} has {count}")
+    places = {feature: j for j, feature in enumerate(table.feature_names)}
+    missing = [feature for feature in known if feature not in places]
+    if missing:
+        raise ValueError(
+            f"{table.source} lacks {len(missing)} of the {count} features that {name} has, first {missing[0]!r}"
+        )
+    if table.lazy:
+        raise ValueError(f"{table.source} has its features in another order than {name}, and stays on disk: convert it")
+    return table.X[:, [places[feature] for feature in known]]
 
 
 def compile_kernels(options: argparse.Namespace, table: Table) -> None:

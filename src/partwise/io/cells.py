@@ -11,20 +11,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.stored import LIMIT
-from .table import Rows, Table, as_names, extra, is_sparse, numeric
+from .table import Rows, Table, as_names, extra, is_sparse, numeric, part_names
 from .tables import opened
 
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
 
 
 def read_h5ad(path: Path, inner: str = "") -> Table:
-    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk."""
+    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk.
+
+    ``file.h5ad:varm/NMFs`` are the parts that partwise wrote there, genes × parts.
+    """
     anndata = extra("anndata", "cells", "an .h5ad file")
     try:
         adata = anndata.read_h5ad(path, backed="r" if path.stat().st_size > LIMIT else None)
     except Exception as error:  # whatever h5py and AnnData find wrong with it
         raise ValueError(f"{path} is not an .h5ad file that can be read: {_sentence(error)}") from error
-    return replace(_table(adata, path, inner), home=path)
+    table = _table(adata, path, inner)
+    return replace(table, home=path if table.shape == adata.shape else None)
 
 
 def read_zarr_cells(path: Path, inner: str = "") -> Table:
@@ -37,6 +41,10 @@ def read_zarr_cells(path: Path, inner: str = "") -> Table:
 
 
 def _table(adata: Any, path: Path, inner: str) -> Table:
+    place, _, key = inner.strip("/").partition("/")
+    if place == "varm" and key in adata.varm:
+        parts = numeric(np.asarray(adata.varm[key]), f"{path}:{inner}")
+        return Table(parts, f"AnnData varm {key}", str(path), as_names(adata.var_names), part_names(parts.shape[1]))
     name = inner.strip("/").removeprefix("layers/")
     if name not in ("", "X") and name not in adata.layers:
         raise ValueError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")

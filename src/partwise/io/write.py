@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..statistics import Array
-from .table import Brain, Table, extra, is_sparse, numbers
+from .table import Brain, Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
 from .write_cells import add_to_h5ad, new_h5ad
 
@@ -89,11 +89,6 @@ def convert(table: Table, path: str | os.PathLike[str]) -> None:
     target = check_target(path, DATA)
     with replacing(target) as fresh:
         WRITERS[str(ending(target, DATA))](fresh, table)
-
-
-def part_names(r: int) -> tuple[str, ...]:
-    """What parts are called in files."""
-    return tuple(f"part_{k}" for k in numbers(r))
 
 
 def ending(path: Path, endings: Sequence[str]) -> str | None:
