@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, as_known, warn_user
+from ..ask import as_count, as_generator, as_known, as_penalty, as_verbosity, warn_user
 from ..data import Data
 from ..factorize import Callback, Result
 from ..interrupts import interrupts
@@ -199,9 +199,9 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
             while len(results) < n_init and not interrupted and not hooks.stopped:
                 with ExitStack() as stack:
                     told: list[Callback] = [hooks]
-                    if self.verbose:
+                    if as_verbosity(self.verbose):
                         count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
-                        told.append(stack.enter_context(progress_line(f"SparseNMF{count}")))
+                        told.append(stack.enter_context(progress_line(f"SparseNMF{count}", modes=self._sparse_modes())))
                     results.append(
                         recipe(
                             data,
@@ -247,7 +247,7 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
             "X",
             "n_components",
         }
-        given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or np.any(getattr(self, n))}
+        given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         if set(given) - own:
             why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
@@ -259,6 +259,13 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
             where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
             raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
         return recipe, given | extra
+
+    def _sparse_modes(self) -> list[int]:
+        """The modes whose sparsity is asked for, or else of interest: 0 for activations, 1 for parts."""
+        if (self.recipe_params or {}).get("side") == "activations":
+            return [0]
+        asked = (self.activation_sparsity, self.sparsity)
+        return [mode for mode, level in enumerate(asked) if level is not None] or [1]
 
     def _store(self, result: Result, data: Any) -> Any:
         self._store_parts(result.components)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..ask import as_count, as_generator, warn_user
+from ..ask import as_count, as_generator, as_verbosity, warn_user
 from ..blocks import Block
 from ..data import Tensor, as_tensor
 from ..factorize import Result
@@ -131,7 +131,10 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             while len(results) < n_init and not interrupted:
                 with ExitStack() as stack:
                     label = f"SparseCP, start {len(results) + 1} of {n_init}"
-                    told = stack.enter_context(progress_line(label)) if self.verbose else None
+                    modes = tuple(self.sparsity) if isinstance(self.sparsity, dict) and self.sparsity else (1,)
+                    told = (
+                        stack.enter_context(progress_line(label, modes=modes)) if as_verbosity(self.verbose) else None
+                    )
                     results.append(
                         cp(
                             data,
