@@ -24,9 +24,9 @@ from partwise.io import read
         (
             ["fit", "x.csv", "--fixed-components", "narrow.csv"],
             2,
-            "fixed_components has shape (1, 2): give one row of 16",
+            "narrow.csv is 1 × 2: give a row or a column of 16",
         ),
-        (["fit", "x.csv", "--fixed-components", "tall.npy"], 2, "its columns look like parts"),
+        (["fit", "x.csv", "--fixed-components", "tall.npy", "-r", "1"], 2, "fixed_components has 2 rows"),
         (["fit", "x.csv", "--fixed-activations", "narrow.csv"], 2, "give one column of 24 numbers"),
         (["fit", "x.csv", "--fixed-components", "nowhere.npy"], 1, "there is no file nowhere.npy"),
         (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is read too, and would be lost"),

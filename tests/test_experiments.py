@@ -318,18 +318,18 @@ def test_csv_and_summary(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["figure8"], "'figure8' is not one of the figures figure1_left, figure1_right"),
-        (["figure2", "fig3"], "'fig3' is not one of the figures"),
-        (["figure2", "--data", "nowhere"], "--data nowhere is not a folder"),
-        (["figure2", "--out", "file"], "file"),
+        (["figure8"], 2, "'figure8' is not one of the figures figure1_left, figure1_right"),
+        (["figure2", "fig3"], 2, "'fig3' is not one of the figures"),
+        (["figure2", "--data", "nowhere"], 1, "--data nowhere is not a folder"),
+        (["figure2", "--out", "file"], 1, "file cannot be read or written: File exists; give another path"),
     ],
 )
-def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    assert main(["reproduce", *arguments]) == 1
+    assert main(["reproduce", *arguments]) == code
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("partwise: ")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from partwise import SparseNMF
 from partwise.factorize import Iteration
 from partwise.progress import progress_line, sparsity_range
 
@@ -46,6 +47,31 @@ def test_a_resumed_fit_begins_where_it_was():
 def test_the_range_leaves_out_what_is_zero():
     assert sparsity_range(np.hstack([PARTS, np.zeros((4, 1))])) == "0.00–1.00"
     assert sparsity_range(np.zeros((4, 2))) == "none"
+
+
+@pytest.mark.parametrize(
+    ("modes", "said"), [((1,), "0.00–1.00"), ((0,), "0.00–0.00"), ((2, 0), "0.00–1.00"), ((3,), "none")]
+)
+def test_the_sparsity_is_that_of_the_modes_asked_for(modes, said):
+    flat, peak, elsewhere = np.ones((5, 2)), np.eye(5)[:, :2], object()
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None, legacy_windows=False)
+    with progress_line("SparseCP", console, modes) as tell:
+        tell(Iteration(1, 200, 1.0, 0.1, 0.1, [flat, PARTS, peak, elsewhere]))
+    assert f"sparsity {said}" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("asked", "modes"),
+    [
+        ({}, [1]),
+        ({"sparsity": 0.5}, [1]),
+        ({"activation_sparsity": 0.5}, [0]),
+        ({"sparsity": 0.5, "activation_sparsity": 0.5}, [0, 1]),
+        ({"recipe": "l0", "recipe_params": {"nonzeros": 2, "side": "activations"}}, [0]),
+    ],
+)
+def test_an_estimator_shows_what_is_asked_for(asked, modes):
+    assert SparseNMF(**asked)._sparse_modes() == modes
 
 
 def test_a_file_gets_nothing():

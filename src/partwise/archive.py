@@ -162,9 +162,15 @@ def kind_of(path: str | os.PathLike[str]) -> Any:
 @contextmanager
 def opened(name: str) -> Iterator[IO[bytes]]:
     """An ordinary file, open for reading; nothing else is waited for."""
-    if not stat.S_ISREG(os.stat(name).st_mode):
+    try:
+        file = open(name, "rb") if stat.S_ISREG(os.stat(name).st_mode) else None  # noqa: SIM115
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no file {name!r}: give the path of one that partwise has written") from None
+    except OSError as error:
+        raise type(error)(f"{name} cannot be read: {error.strerror}; check its path and who may read it") from None
+    if file is None:
         raise UnreadableError(f"{name} is not a file: give the path of one that partwise has written")
-    with open(name, "rb") as file:
+    with file:
         yield file
 
 

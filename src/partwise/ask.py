@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import os
 import re
@@ -14,13 +15,16 @@ from typing import Any
 import numpy as np
 
 from .data import Data
-from .projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
+from .projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from .projections.sets import METHODS, as_sparsity, check_method, l1_norm
+from .statistics import Array
 from .updates import Columns, Known
+
+NOTABLE = 0.1  # a relative error that parts which are too small are warned of
 
 
 class CapacityWarning(UserWarning):
-    """The parts asked for are too small to cover the features."""
+    """The parts asked for are too small to make up X."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -36,6 +40,20 @@ def as_count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
     return int(value)
+
+
+def as_switch(value: Any, name: str) -> bool:
+    """``value`` as True or False."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise ValueError(f"{name}={value!r}: give True or False")
+    return bool(value)
+
+
+def as_verbosity(value: Any) -> bool:
+    """Whether ``verbose`` asks for a line: a whole number of at least 0, or True or False."""
+    if not isinstance(value, numbers.Integral | np.bool_) or value < 0:
+        raise ValueError(f"verbose={value!r}: give 0 for silence, or 1 for a progress line")
+    return bool(value)
 
 
 def as_jobs(value: Any) -> int:
@@ -90,8 +108,9 @@ def as_side(value: Any) -> int:
 
 def as_penalty(value: Any, name: str) -> tuple[float, float]:
     """A penalty (on activations, on components); one number is meant for the activations."""
-    pair = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value, 0.0)
-    if len(pair) != 2 or not all(isinstance(p, numbers.Real) and 0 <= float(p) < np.inf for p in pair):
+    pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 else (value, 0.0)
+    numeric = [isinstance(p, numbers.Real) and not isinstance(p, bool) and 0 <= float(p) < np.inf for p in pair]
+    if len(pair) != 2 or not all(numeric):
         raise ValueError(f"{name}={value!r}: give a number of at least 0, or a pair (on activations, on components)")
     return float(pair[0]), float(pair[1])
 
@@ -149,7 +168,7 @@ def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -
 
 def _as_set(value: Any, method: Method, name: str) -> Projection:
     if isinstance(value, Projection) and not isinstance(value, type):
-        return value
+        return _own_set(value, name)
     if value is None:
         return HoyerBetween(None, None, method)
     if isinstance(value, tuple | list | np.ndarray) and np.ndim(value):
@@ -163,6 +182,20 @@ def _as_set(value: Any, method: Method, name: str) -> Projection:
             raise ValueError(f"{name}=({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
         return HoyerBetween(lo, hi, method)
     return Hoyer(as_sparsity(value.item() if isinstance(value, np.ndarray) else value, name), method)
+
+
+def _own_set(value: Projection, name: str) -> Projection:
+    """A set, found to be called as sets are: a function of something else is not meant."""
+    try:
+        inspect.signature(value).bind(None, near=None)
+    except TypeError:
+        raise ValueError(
+            f"{name}={value!r} is neither a sparsity nor a set: give a number in [0, 1], a pair (lo, hi), a list of "
+            "these, or a set that is called as set(b, near=None)"
+        ) from None
+    except ValueError:  # compiled code may not say how it is called
+        pass
+    return value
 
 
 def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -> Known | None:
@@ -188,19 +221,40 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
 
 
 def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
-    """Warn where the parts' effective sizes add up to less than the features that are not zero everywhere."""
+    """Warn where parts of these sparsities cannot make up X, however they are chosen.
+
+    A vector's effective size is (‖·‖₁/‖·‖₂)²: of d equal entries it is d, and entries that are small beside the others
+    hardly count. Of a part it is k²; of X it is that of the norms a_j of its features. If X = activations·components,
+    all nonnegative and components of unit norm, then Σ_j a_j ≤ Σ_i w_i k_i and ‖X‖² ≥ Σ_i w_i², w_i being the norms of
+    the activations, so that by Cauchy and Schwarz X's effective size is at most Σ_i k_i², the parts' in all. Where it
+    is more, the norms a differ from those of any model, and by how much at least is a projection: from 1 % of ‖X‖² on
+    there is a warning.
+    """
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     table = sets.encoded(m)
     if table is None or not sets.unit_norm or not np.isin(table[:, 0], list(METHODS.values())).all():
         return
     capacity = float(np.square(table[:, 2]).sum())
-    if capacity < m:
-        used = int(np.count_nonzero(data.sqnorms(mode)))
-        if capacity < used:
-            even = 1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1)
-            warn_user(
-                f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} {features} in all, "
-                f"and X has {used} {features} that are not zero (of {m}): the parts cannot cover X evenly, so expect a "
-                f"large error. Ask for more parts, or for a sparsity of at most {max(even, 0):.2f}",
-                CapacityWarning,
-            )
+    if capacity >= m:
+        return
+    norms = np.sqrt(data.sqnorms(mode))
+    size = effective_size(norms)
+    if capacity >= size:
+        return
+    enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
+    least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
+    if least >= NOTABLE:
+        even = max(1 - (np.sqrt(size / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
+        error = f", and the relative error is at least {least:.2f}" if data.complete else ""
+        warn_user(
+            f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} {features} in all, and X "
+            f"has {m} {features} whose effective size is {size:.0f}: no such parts make up X{error}. Ask for more "
+            f"parts, or for a sparsity of at most {np.floor(100 * even) / 100:.2f}",
+            CapacityWarning,
+        )
+
+
+def effective_size(vector: Array) -> float:
+    """(‖·‖₁/‖·‖₂)²: how many equal entries would be as many. That of zero is 0."""
+    square = float(vector @ vector)
+    return float(vector.sum()) ** 2 / square if square > 0 else 0.0

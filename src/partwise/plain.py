@@ -6,6 +6,7 @@ list                      a list
 tuple                     ``{"tuple": [...]}``: for a sparsity the two differ
 dict with names as keys   ``{"dict": {...}}``
 array                     ``{"array": name}``
+scipy sparse              ``{"sparse": name}``, the array's; it comes back by rows
 a frozen value            ``{"value": class, "fields": {...}}``, if its class is known
 ========================= ==========================================================
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 Array = npt.NDArray[Any]
 Classes = Mapping[str, type[Any]]
@@ -55,6 +57,9 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
     if isinstance(value, np.ndarray) and value.dtype.kind in "buif" and value.dtype.itemsize <= 8:
         arrays[name] = np.asarray(value)
         return {"array": name}
+    if sp.issparse(value):
+        matrix: Any = value
+        return {"sparse": packed(matrix.toarray(), name, arrays)["array"]}
     if isinstance(value, list | tuple):
         items = list(inside({str(i): item for i, item in enumerate(value)}).values())
         return items if isinstance(value, list) else {"tuple": items}
@@ -87,6 +92,8 @@ def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> An
             return {key: unpacked(item, arrays, known) for key, item in items.items()}
         case {"array": str(name)} if name in arrays:
             return arrays[name]
+        case {"sparse": str(name)} if name in arrays:
+            return sp.csr_array(arrays[name])
         case {"value": str(name), "fields": dict(items)} if name in known:
             return made(known[name], {key: unpacked(item, arrays, known) for key, item in items.items()})
     raise ValueError(f"{str(plain)[:60]} is no value that can be read")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,12 +27,12 @@ BAR = 12
 
 
 @contextmanager
-def progress_line(label: str, console: Console | None = None) -> Iterator[Callback]:
+def progress_line(label: str, console: Console | None = None, modes: Sequence[int] = (1,)) -> Iterator[Callback]:
     """A callback that keeps a line on the terminal (standard error).
 
-    It shows the iteration, the relative error, the range of the parts' sparsity, the loss, and the time left if all
-    iterations are needed; a narrow terminal shows less. Where standard error is neither a terminal nor a notebook,
-    nothing is drawn.
+    It shows the iteration, the relative error, the range of the sparsity of the factors of these ``modes`` (the parts;
+    what a sparsity is asked of), the loss, and the time left if all iterations are needed; a narrow terminal shows
+    less. Where standard error is neither a terminal nor a notebook, nothing is drawn.
     """
     console = console or Console(stderr=True)
     drawn = console.is_terminal or console.is_jupyter
@@ -44,7 +44,7 @@ def progress_line(label: str, console: Console | None = None) -> Iterator[Callba
             about: dict[str, Any] = {
                 "error": iteration.relative_error,
                 "loss": iteration.loss,
-                "sparsity": sparsity_range(iteration.factors[1]),
+                "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
             }
             if not bar.tasks:  # a resumed fit does not begin at 0
                 bar.add_task(label, total=iteration.max_iter, completed=iteration.n_iter, **about)
@@ -83,8 +83,8 @@ def columns(room: int) -> list[ProgressColumn]:
     return [TextColumn("{task.description}"), *bar, *shown, TimeRemainingColumn()]
 
 
-def sparsity_range(parts: Array) -> str:
-    """The least and the largest sparsity of the parts (features × r) that are not zero."""
-    sparsity = hoyer_sparsity(parts, axis=0)
-    known = sparsity[~np.isnan(sparsity)]
+def sparsity_range(*factors: Array) -> str:
+    """The least and the largest sparsity of the columns that are not zero, in the factors that are within reach."""
+    columns = [hoyer_sparsity(factor, axis=0) for factor in factors if isinstance(factor, np.ndarray)]
+    known = np.concatenate([[], *(c[~np.isnan(c)] for c in columns)])
     return f"{known.min():.2f}–{known.max():.2f}" if known.size else "none"

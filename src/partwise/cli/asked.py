@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .common import UsageError
-
-if TYPE_CHECKING:
-    from ..io import Table
 
 RECIPES = ("ssnmf", "nmfsc", "tpc", "nnsc", "snmf", "nsnmf", "l0", "l0_path", "bisparse", "grouped")
 INITS = ("samples", "random", "nndsvd", "gradual")
@@ -38,7 +35,11 @@ FIT: dict[str, tuple[Any, str]] = {
     "activation_sparsity": (level, "the same for activations, over the samples"),
     "l1": (penalty, "ℓ1 penalty on the activations, or a pair (activations,components)"),
     "l2": (penalty, "squared ℓ2 penalty, likewise"),
-    "fixed_components": (Path, "a file of known parts, one a row (all NaN: to be found): they stay as they are"),
+    "fixed_components": (
+        Path,
+        "a file of known parts, which stay as they are: a row each (all NaN: to be found), or a column each, as "
+        "--parts-out writes tables; features are found by name where both files have names",
+    ),
     "fixed_activations": (
         Path,
         "a file of known activations, a row for each sample, a column for each of the first parts",
@@ -112,7 +113,7 @@ def _add(group: Any, table: dict[str, tuple[Any, str]]) -> None:
 
 
 def asked_model(options: argparse.Namespace, **more: Any) -> Any:
-    """The estimator that the options ask for, found to make sense before any data is read."""
+    """The estimator that the options ask for (known parts, which files hold, apart), found to make sense."""
     from ..ask import as_columns, as_count
     from ..estimators import SparseNMF
 
@@ -122,7 +123,7 @@ def asked_model(options: argparse.Namespace, **more: Any) -> Any:
         count = len(sparsity) if count is None else count
     given = {name: getattr(options, name) for name in (*FIT, *RECIPE) if getattr(options, name) is not None}
     own = {name: given[name] for name in RECIPE if name in given}
-    more |= {name: known(value) if isinstance(value, Path) else value for name, value in given.items() if name in FIT}
+    more |= {name: value for name, value in given.items() if name in FIT and FIT[name][0] is not Path}
     try:
         model = SparseNMF(
             10 if count is None else count, sparsity=sparsity, recipe=options.recipe, recipe_params=own or None, **more
@@ -135,34 +136,15 @@ def asked_model(options: argparse.Namespace, **more: Any) -> Any:
     return model
 
 
-def known(path: Path) -> Any:
-    """The numbers in a file, as an array."""
-    import numpy as np
-
-    from ..io import read
-
-    return np.concatenate([rows for _, rows in read(path).blocks()])
-
-
-def check_known(model: Any, table: Table) -> None:
-    """Refuse known parts or activations that do not fit the data, before the fit begins."""
-    import numpy as np
-
-    from ..ask import as_known
-
-    for name, length in (("fixed_components", table.shape[1]), ("fixed_activations", table.shape[0])):
-        try:
-            as_known(getattr(model, name), model.n_components, length, name, np.dtype(float))
-        except ValueError as error:
-            turned = np.shape(getattr(model, name))[:1] == (length,) and name == "fixed_components"
-            hint = "; its columns look like parts: partwise convert --transpose turns them" if turned else ""
-            raise UsageError(f"{error}{hint}") from error
-
-
 def per_part(path: Path) -> list[Any]:
     """The sparsities in a file, one a line; ``any`` leaves a part free, and what follows # is a remark."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is no text (UTF-8)" if isinstance(error, ValueError) else error.strerror
+        raise OSError(f"{path} cannot be read: {why}; give a text with a sparsity for each part, one a line") from error
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.split("#")[0].strip()
         if text:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,9 @@ DATA (rows are samples, columns are features; --transpose exchanges them):
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI, a volume a sample
   .wav .flac .ogg                         sound, as a spectrogram: a frame a sample
 """
-READ = ("model", "mask", "per_part", "fixed_components", "fixed_activations")  # options that name files to read
+READ = ("model", "mask", "per_part")  # options that name a file to read
+READ_AS_DATA = ("fixed_components", "fixed_activations")  # in any way that data is named
+PICTURES = (".png", ".pdf", ".svg")
 
 
 class UsageError(ValueError):
@@ -77,18 +79,46 @@ def read_data(options: argparse.Namespace) -> Table:
 
 
 def check_losses(options: argparse.Namespace, targets: Mapping[str, Path]) -> None:
-    """Refuse to write over what is read (but for parts that go into their .h5ad), or twice to one file."""
+    """Refuse to write over what is read (but for parts that go into their .h5ad), or twice to one file.
+
+    What is read may hide behind a folder, a glob or a name such as ``file.h5:/path``, and a store is a folder itself.
+    """
+    from ..io.formats import files_of
+
+    def given(names: Iterable[str]) -> list[Any]:
+        return [name for name in (getattr(options, name, None) for name in names) if name is not None]
+
     places = {what: path.resolve() for what, path in targets.items()}
-    given = {name: getattr(options, name, None) for name in READ}
-    taken = {Path(name).resolve() for name in (*options.data, *given.values()) if name is not None}
+    data = {file.resolve() for name in getattr(options, "data", ()) for file in files_of(name)}
+    taken = data | {file.resolve() for name in given(READ_AS_DATA) for file in files_of(name)}
+    taken |= {Path(name).resolve() for name in given(READ)}
     for what, place in places.items():
-        if place in taken and not (what == "parts" and place.suffix == ".h5ad"):
+        beside = what == "parts" and place.suffix == ".h5ad" and place in data and not options.transpose
+        if not beside and not taken.isdisjoint((place, *place.parents)):
             raise UsageError(f"{targets[what]} is read too, and would be lost: give another name for the {what}")
-    for name in (getattr(options, "checkpoint", None), getattr(options, "resume", None)):
-        if name is not None and Path(name).resolve() in places.values():
+    for name in given(("checkpoint", "resume")):
+        if Path(name).resolve() in places.values():
             raise UsageError(f"{name} is the checkpoint, and would be lost: give another name for the rest")
     if len(set(places.values())) < len(places):
         raise UsageError(f"{', '.join(map(str, targets.values()))}: two of these are the same file")
+
+
+def arranged(table: Table, features: Sequence[str], count: int, name: str) -> Any:
+    """X with its features in the order in which ``name`` has them: ``count`` of them, with or without names."""
+    known = tuple(features)
+    if table.shape[1] == count and (not known or table.feature_names in (None, known)):
+        return table.X
+    if not known or table.feature_names is None or len(set(table.feature_names)) < table.shape[1]:
+        raise ValueError(f"{table.source} has {table.shape[1]} features, and {name} has {count}")
+    places = {feature: j for j, feature in enumerate(table.feature_names)}
+    missing = [feature for feature in known if feature not in places]
+    if missing:
+        raise ValueError(
+            f"{table.source} lacks {len(missing)} of the {count} features that {name} has, first {missing[0]!r}"
+        )
+    if table.lazy:
+        raise ValueError(f"{table.source} has its features in another order than {name}, and stays on disk: convert it")
+    return table.X[:, [places[feature] for feature in known]]
 
 
 def compile_kernels(options: argparse.Namespace, table: Table) -> None:

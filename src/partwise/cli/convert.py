@@ -54,10 +54,11 @@ def convert(options: argparse.Namespace) -> int:
 def parts_of(options: argparse.Namespace) -> int:
     """The parts of a model as a table."""
     from ..estimators import load
-    from ..io import Table, write_parts
+    from ..io import Table, check_target, write_parts
     from ..io.table import Rows
 
     model = load(options.data[0])
+    check_losses(options, {"parts": check_target(options.out)})
     names = tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
     samples = tuple(getattr(model, "sample_names_", ())) or None
     activations: Any = getattr(model, "activations_", None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
+
+from .common import PICTURES
 
 
 def add(commands: Any) -> None:
@@ -31,13 +32,12 @@ def demo(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from ..datasets import load_digits
+    from ..io import check_target
     from ..plotting import gallery, new_figure
     from ..progress import progress_line
     from ..recipes import ssnmf
 
-    picture = options.out if options.out.suffix else options.out.with_suffix(".png")
-    if not os.access(picture.parent, os.W_OK):
-        raise OSError(f"{picture} cannot be written: {picture.parent} is not a folder to write to")
+    picture = check_target(options.out if options.out.suffix else options.out.with_suffix(".png"), PICTURES)
     X, shape = load_digits()
     figure = new_figure(4.2 * len(options.sparsity), 4.5)
     panels = figure.subfigures(1, len(options.sparsity), squeeze=False)[0]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .asked import add_asking, asked_model, check_known
+from .asked import add_asking, asked_model
 from .common import (
     add_command,
     add_data,
@@ -18,6 +18,7 @@ from .common import (
     read_data,
     tell,
 )
+from .known import give_known
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -74,7 +75,7 @@ def fit(options: argparse.Namespace) -> int:
     targets = targets_of(options)
     table = read_data(options)
     check_before(targets, table)
-    check_known(model, table)
+    give_known(model, options, table)
     compile_kernels(options, table)
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:

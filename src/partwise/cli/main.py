@@ -48,11 +48,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, ValueError, MemoryError) as error:
         if options.debug:
             raise
-        print(f"partwise: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        print(f"partwise: {in_a_sentence(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("partwise: interrupted", file=sys.stderr)
         return 130
+
+
+def in_a_sentence(error: Exception) -> str:
+    """What is wrong, in one line; what the system says of a file without its numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename} cannot be read or written: {error.strerror}; give another path"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def said(message: Warning | str, *rest: object) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..experiments import NAMES
+from .common import UsageError
 
 if TYPE_CHECKING:
     from ..experiments.experiment import Tell
@@ -39,10 +40,10 @@ def reproduce(options: argparse.Namespace) -> int:
     """Run the figures asked for; those whose data is missing are left out, with a line."""
     for name in options.figures:
         if name not in NAMES:
-            raise ValueError(f"{name!r} is not one of the figures {', '.join(NAMES)}")
+            raise UsageError(f"{name!r} is not one of the figures {', '.join(NAMES)}")
     if options.data is not None:
         if not options.data.is_dir():
-            raise ValueError(f"--data {options.data} is not a folder")
+            raise ValueError(f"--data {options.data} is not a folder: give the one with the paper's data")
         os.environ["PARTWISE_DATA"] = str(options.data)
 
     from ..experiments import experiment as experiments

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .asked import level
-from .common import UsageError, add_command, add_data, add_telling, in_words, read_data, tell
+from .common import UsageError, add_command, add_data, add_telling, check_losses, in_words, read_data, tell
 
 if TYPE_CHECKING:
     from ..selection import Selection
@@ -96,6 +96,7 @@ def select(options: argparse.Namespace) -> int:
 
     wanted = {"table": (options.out, (".csv", ".tsv")), "picture": (options.png, (".png",))}
     targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
+    check_losses(options, targets)
     try:
         levels = search.as_levels(options.sparsities)
     except ValueError as error:

@@ -7,8 +7,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .common import PICTURES, check_losses
+
 if TYPE_CHECKING:
     from ..summary import Summary
+
+PAGES = (".html", ".htm")
 
 
 def add(commands: Any) -> None:
@@ -21,7 +25,9 @@ def add(commands: Any) -> None:
         epilog="Example: partwise show parts.pw --png parts.png --html report.html",
     )
     show.add_argument("model", type=Path, metavar="MODEL", help="a file that partwise has saved (.pw)")
-    show.add_argument("--png", type=Path, metavar="FILE", help="draw the parts (the ending decides: .png, .pdf, .svg)")
+    show.add_argument(
+        "--png", type=Path, metavar="FILE", help=f"draw the parts (the ending decides: {', '.join(PICTURES)})"
+    )
     show.add_argument("--html", type=Path, metavar="FILE", help="write a report, one web page")
     show.add_argument("--shape", metavar="HxW", help="the shape of a part, for example 19x19, if the model has none")
     show.add_argument("--title", help="the title of the picture and of the report")
@@ -34,17 +40,21 @@ def run(options: argparse.Namespace) -> int:
     """Load the model, show it."""
     from ..ask import as_count
     from ..estimators import load
+    from ..io import check_target
     from ..summary import summary
 
+    wanted = {"picture": (options.png, PICTURES), "report": (options.html, PAGES)}
+    targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
+    check_losses(options, targets)
     model = load(options.model)
     known, shape, top = summary(model), as_shape(options.shape), as_count(options.top, "--top")
     written = []
-    if options.png:
+    if "picture" in targets:
         from ..plotting import gallery
 
         gallery(model, shape, title=options.title).savefig(options.png)
         written.append(f"The parts are drawn in {options.png}")
-    if options.html:
+    if "report" in targets:
         from ..report import report
 
         title = options.title or f"{known.n_components} parts: {options.model.name}"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .common import add_command, add_data, add_telling, check_losses, in_words, read_data, tell
-
-if TYPE_CHECKING:
-    from ..io import Table
+from .common import add_command, add_data, add_telling, arranged, check_losses, in_words, read_data, tell
 
 EXAMPLES = """\
   partwise transform parts.pw new-cells.csv --out loadings.csv
@@ -48,7 +45,8 @@ def transform(options: argparse.Namespace) -> int:
     if options.missing is not None:
         model.set_params(missing=options.missing)
     table = read_data(options)
-    X = arranged(table, model, options.model)
+    known = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    X = arranged(table, known, model.n_features_in_, options.model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they are compared above
         activations = model.transform(X)
@@ -62,21 +60,3 @@ def transform(options: argparse.Namespace) -> int:
     }
     tell(options, facts, [in_words(table), f"loadings of {model.n_components_} parts: {target}"])
     return 0
-
-
-def arranged(table: Table, model: Any, name: str) -> Any:
-    """X with its features in the order that the model knows them in."""
-    known = tuple(map(str, getattr(model, "feature_names_in_", ())))
-    if table.shape[1] == model.n_features_in_ and (not known or table.feature_names in (None, known)):
-        return table.X
-    if not known or table.feature_names is None or len(set(table.feature_names)) < table.shape[1]:
-        raise ValueError(f"{table.source} has {table.shape[1]} features, and {name} knows {model.n_features_in_}")
-    places = {feature: j for j, feature in enumerate(table.feature_names)}
-    missing = [feature for feature in known if feature not in places]
-    if missing:
-        raise ValueError(
-            f"{table.source} lacks {len(missing)} of the {len(known)} features that {name} knows, first {missing[0]!r}"
-        )
-    if table.lazy:
-        raise ValueError(f"{table.source} has its features in another order than {name}, and stays on disk: convert it")
-    return table.X[:, [places[feature] for feature in known]]

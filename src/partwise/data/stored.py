@@ -118,6 +118,8 @@ def as_stored(X: Any) -> Stored:
         raise ValueError(f"X={os.fspath(path)!r}: only .npy files are read by name; open others and give the array")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise type(error)(f"X={os.fspath(path)!r} cannot be read: {error.strerror}; give the path of a file") from error
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a .npy file that can be read, or it is cut off: {error}") from error
     if not isinstance(array, np.memmap):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_count, as_known
+from ..ask import as_count, as_known, as_penalty
 from ..factorize import Result
 from ..recipes import DEFAULTS, RECIPES
 from ..statistics import Array
@@ -209,7 +209,7 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
             "X",
             "n_components",
         }
-        given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or np.any(getattr(self, n))}
+        given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         if set(given) - own:
             why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
@@ -221,6 +221,13 @@ class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
             where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
             raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
         return recipe, given | extra
+
+    def _sparse_modes(self) -> list[int]:
+        """The modes whose sparsity is asked for, or else of interest: 0 for activations, 1 for parts."""
+        if (self.recipe_params or {}).get("side") == "activations":
+            return [0]
+        asked = (self.activation_sparsity, self.sparsity)
+        return [mode for mode, level in enumerate(asked) if level is not None] or [1]
 
     def _store(self, result: Result, data: Any) -> Any:
         self._store_parts(result.components)

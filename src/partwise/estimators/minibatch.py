@@ -17,6 +17,8 @@ from ..ask import (
     as_generator,
     as_known,
     as_penalties,
+    as_switch,
+    as_verbosity,
     warn_of_capacity,
     warn_user,
 )
@@ -178,13 +180,14 @@ class MiniBatchSparseNMF(Parts):
         tol = as_amount(self.tol, "tol")
         max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
+        shuffle = as_switch(self.shuffle, "shuffle")
         started, curve, times = perf_counter(), [], []
         reason, converged = f"max_iter={most} times through X are done", False
         with interrupts() as interrupted, ExitStack() as stack:
-            tell = stack.enter_context(progress_line(type(self).__name__)) if self.verbose else None
+            tell = stack.enter_context(progress_line(type(self).__name__)) if as_verbosity(self.verbose) else None
             for epoch in range(most):
                 total = 0.0
-                for batch in batches(data, size, self._rng if epoch and self.shuffle else None, check=not epoch):
+                for batch in batches(data, size, self._rng if epoch and shuffle else None, check=not epoch):
                     if not epoch and not total:
                         self._begin(data if isinstance(data, Matrix) else batch)
                     total += self._learn(batch, forget ** (batch.shape[0] / min(size, data.shape[0]))) * batch.shape[0]

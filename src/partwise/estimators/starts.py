@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, warn_user
+from ..ask import as_count, as_generator, as_verbosity, warn_user
 from ..factorize import Callback, Result
 from ..interrupts import interrupts
 from ..progress import progress_line
@@ -27,9 +27,10 @@ def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = N
         while len(results) < n_init and not interrupted and not (hooks and hooks.stopped):
             with ExitStack() as stack:
                 told: list[Callback] = [hooks] if hooks else []
-                if estimator.verbose:
+                if as_verbosity(estimator.verbose):
                     count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
-                    told.append(stack.enter_context(progress_line(f"{type(estimator).__name__}{count}")))
+                    label = f"{type(estimator).__name__}{count}"
+                    told.append(stack.enter_context(progress_line(label, modes=estimator._sparse_modes())))
                 results.append(fit(**options, random_state=rng, callback=all_told(told)))
     return min(results, key=lambda result: float(result.losses[-1]))
 

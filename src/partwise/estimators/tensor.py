@@ -114,6 +114,10 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_exhausted(best, self.max_iter)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
 
+    def _sparse_modes(self) -> list[int]:
+        """The modes whose sparsity is asked for, or else of interest."""
+        return list(self.sparsity) if isinstance(self.sparsity, dict) and self.sparsity else [1]
+
     def _store(self, result: Result, data: Tensor) -> None:
         assert result.weights is not None
         self.factors_, self.weights_ = list(result.factors), result.weights

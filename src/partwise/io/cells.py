@@ -11,20 +11,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.stored import LIMIT
-from .table import Rows, Table, as_names, extra, is_sparse, numeric
+from .table import Rows, Table, as_names, extra, is_sparse, numeric, part_names
 from .tables import opened
 
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
 
 
 def read_h5ad(path: Path, inner: str = "") -> Table:
-    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk."""
+    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk.
+
+    ``file.h5ad:varm/NMFs`` are the parts that partwise wrote there, genes × parts.
+    """
     anndata = extra("anndata", "cells", "an .h5ad file")
     try:
         adata = anndata.read_h5ad(path, backed="r" if path.stat().st_size > LIMIT else None)
     except Exception as error:  # whatever h5py and AnnData find wrong with it
         raise ValueError(f"{path} is not an .h5ad file that can be read: {_sentence(error)}") from error
-    return replace(_table(adata, path, inner), home=path)
+    table = _table(adata, path, inner)
+    return replace(table, home=path if table.shape == adata.shape else None)
 
 
 def read_zarr_cells(path: Path, inner: str = "") -> Table:
@@ -37,6 +41,10 @@ def read_zarr_cells(path: Path, inner: str = "") -> Table:
 
 
 def _table(adata: Any, path: Path, inner: str) -> Table:
+    place, _, key = inner.strip("/").partition("/")
+    if place == "varm" and key in adata.varm:
+        parts = numeric(np.asarray(adata.varm[key]), f"{path}:{inner}")
+        return Table(parts, f"AnnData varm {key}", str(path), as_names(adata.var_names), part_names(parts.shape[1]))
     name = inner.strip("/").removeprefix("layers/")
     if name not in ("", "X") and name not in adata.layers:
         raise ValueError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")
@@ -80,14 +88,19 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     except (ValueError, TypeError, OSError, EOFError, OverflowError) as error:
         raise ValueError(f"{path} is not a Matrix Market file that can be read: {error}") from error
     X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
-    beside = {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
-    genes = beside.get("features.tsv") or beside.get("genes.tsv")
-    if "barcodes.tsv" not in beside or genes is None:
+    names = beside(path)
+    genes = names.get("features.tsv") or names.get("genes.tsv")
+    if "barcodes.tsv" not in names or genes is None:
         return Table(X, "Matrix Market", str(path))
     columns = [line.rstrip("\r\n").split("\t") for line in _lines(genes)]
     features = _unique([line[1] if len(line) > 1 else line[0] for line in columns], [line[0] for line in columns])
-    cells = tuple(line.strip() for line in _lines(beside["barcodes.tsv"]))
+    cells = tuple(line.strip() for line in _lines(names["barcodes.tsv"]))
     return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), cells, features)
+
+
+def beside(path: Path) -> dict[str, Path]:
+    """10x's files of names that lie beside a matrix."""
+    return {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
 
 
 def from_10x(group: Any, path: Path) -> Table:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .arrays import read_mat, read_npy, read_npz
-from .cells import read_h5ad, read_mtx
+from .cells import beside, read_h5ad, read_mtx
 from .images import read_images
 from .sound import read_sound
 from .stores import read_hdf5, read_zarr
@@ -94,6 +94,12 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
     return (table.turned() if transpose else table).checked()
 
 
+def files_of(source: Source | Sequence[Source]) -> list[Path]:
+    """All that `read` looks into: files, those that a folder or a glob stands for, 10x's names beside a matrix."""
+    paths, _ = _found(source)
+    return [*paths, *(file for path in paths if ".mtx" in path.suffixes for file in beside(path).values())]
+
+
 def _found(source: Source | Sequence[Source]) -> tuple[list[Path], str]:
     """The files meant, and the name of something inside."""
     if not isinstance(source, str | os.PathLike):
@@ -108,20 +114,23 @@ def _found(source: Source | Sequence[Source]) -> tuple[list[Path], str]:
     if not os.path.exists(text) and glob.has_magic(text):
         matches = [Path(match) for match in sorted(glob.glob(text), key=_natural)]
         if not matches:
-            raise FileNotFoundError(f"no file matches {text}")
-        return matches, ""
+            raise FileNotFoundError(f"no file matches {text}: check its path")
+        if len(matches) > 1 or not matches[0].is_dir():
+            return matches, ""
+        text = os.fspath(matches[0])
     path = _one(text)
     return (_in_folder(path) if path.is_dir() and path.suffix != ".zarr" else [path]), ""
 
 
 def _one(text: str) -> Path:
     if not os.path.exists(text):
-        raise FileNotFoundError(f"there is no file {text}")
+        raise FileNotFoundError(f"there is no file {text or repr(text)}: check its path")
     return Path(text)
 
 
 def _in_folder(folder: Path) -> list[Path]:
     """What a folder is made of: 10x's three files, zarr, images, or NIfTI."""
+    _check_readable(folder)
     for name in ("matrix.mtx", "matrix.mtx.gz"):
         if (folder / name).is_file():
             return [folder / name]
@@ -135,7 +144,16 @@ def _in_folder(folder: Path) -> list[Path]:
     raise ValueError(f"{folder} is a folder without images, NIfTI, a 10x matrix.mtx or zarr in it")
 
 
+def _check_readable(path: Path) -> None:
+    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
+        raise PermissionError(f"{path} cannot be read: you have no permission to; ask for it, or take a copy")
+
+
 def _format(paths: Sequence[Path]) -> Format:
+    for path in paths:
+        _check_readable(path)
+        if len(paths) > 1 and path.is_dir():
+            raise ValueError(f"{path} is a folder among several files: give it alone, or files alone")
     if paths[0].is_dir():
         return next(form for form in FORMATS if form.what == "zarr")
     forms = {path: next((f for f in FORMATS if path.name.lower().endswith(f.endings)), None) for path in paths}

@@ -153,6 +153,11 @@ def numbers(count: int) -> tuple[str, ...]:
     return tuple(str(k + 1) for k in range(count))
 
 
+def part_names(r: int) -> tuple[str, ...]:
+    """What parts are called in files."""
+    return tuple(f"part_{k}" for k in numbers(r))
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is scipy's."""
     return bool(sp.issparse(X))

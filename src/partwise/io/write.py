@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..statistics import Array
-from .table import Brain, Table, extra, is_sparse, numbers
+from .table import Brain, Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
 from .write_cells import add_to_h5ad, new_h5ad
 
@@ -33,7 +33,7 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
         raise ValueError(f"{target} has an ending that cannot be written; known here are {' '.join(endings)}")
     if target.is_dir() and ending(target, (".zarr",)) is None:
         raise OSError(f"{target} cannot be written: it is a folder")
-    if not os.access(target.parent, os.W_OK):
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise OSError(f"{target} cannot be written: {target.parent} is not a folder to write to")
     return target
 
@@ -89,11 +89,6 @@ def convert(table: Table, path: str | os.PathLike[str]) -> None:
     target = check_target(path, DATA)
     with replacing(target) as fresh:
         WRITERS[str(ending(target, DATA))](fresh, table)
-
-
-def part_names(r: int) -> tuple[str, ...]:
-    """What parts are called in files."""
-    return tuple(f"part_{k}" for k in numbers(r))
 
 
 def ending(path: Path, endings: Sequence[str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Unpack
 
-from ..ask import as_count, as_penalties, one_sided, warn_of_capacity
+from ..ask import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..blocks import Block
 from ..factorize import Result
 from ..projections import Method
@@ -90,6 +90,7 @@ def ssnmf(
     >>> result.components.shape, bool(abs(result.sparsity - 0.7).max() < 1e-10)
     ((16, 64), True)
     """
+    faithful, extrapolate = as_switch(faithful, "faithful"), as_switch(extrapolate, "extrapolate")
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
@@ -102,7 +103,8 @@ def ssnmf(
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else cheap_sweeps(task.data.shape[1 - mode], r)
         if sets[mode].nonnegative:
-            update = as_solver(solver or ("multiplicative" if faithful else "hals"), asked, cheap, SWEEPS[mode])
+            usual = "multiplicative" if faithful else "hals"
+            update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
             update = Extrapolated(update) if extrapolate and mode != first else update
         else:
             sweeps = cheap if asked is None else as_count(asked, SWEEPS[mode])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -70,7 +71,8 @@ class Finished:
         except OSError as error:
             raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
         finally:
-            fresh.unlink(missing_ok=True)
+            with suppress(OSError):  # as where the folder is none
+                fresh.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Record:

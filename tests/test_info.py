@@ -1,0 +1,53 @@
+"""`partwise info` of many samples: what it counts, it counts in all of them; what it fits, it says of how many."""
+
+import json
+
+import numpy as np
+import pytest
+
+from partwise.cli import info, main
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch, tmp_path):
+    """As if twenty samples were many."""
+    monkeypatch.setattr(info, "SAMPLES", 20)
+    monkeypatch.chdir(tmp_path)
+
+
+def told(X, capsys):
+    """What is said of X, for programs and for people."""
+    np.save("x.npy", X)
+    assert main(["info", "x.npy", "-r", "2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert main(["info", "x.npy", "-r", "2"]) == 0
+    return facts, capsys.readouterr().out
+
+
+def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
+    X = rng.random((60, 5))
+    X[:, 2] = np.nan
+    X[1, 2] = 0.5  # a sample that lies between those that are looked at
+    facts, said = told(X, capsys)
+    assert (facts["missing"], facts["unseen_features"], facts["unconstrained_samples"]) == (59, 0, 20)
+    assert "59 values are missing" in said
+    assert "missing in all samples" not in said
+    assert "2 parts of 20 of the samples have sparsity" in said
+
+
+def test_a_feature_that_none_knows_is(rng, capsys):
+    X = rng.random((60, 5))
+    X[:, [1, 2]] = np.nan
+    facts, said = told(X, capsys)
+    assert facts["unseen_features"] == 2
+    assert "2 features are missing in all samples: leave them out" in said
+
+
+def test_samples_of_nothing_are_not_looked_at(rng, capsys):
+    X = np.zeros((60, 5))
+    X[1:4] = rng.random((3, 5))
+    facts, said = told(X, capsys)
+    assert facts["zeros"] == pytest.approx(0.95)
+    assert len(facts["unconstrained_sparsity"]) == 2
+    assert facts["unconstrained_samples"] == 3
+    assert "2 parts have sparsity" in said

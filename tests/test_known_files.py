@@ -1,0 +1,93 @@
+"""What `partwise fit` writes as parts, it reads as known parts: by rows or by columns, features by their names."""
+
+import numpy as np
+import pytest
+from filemakers import save_nifti
+
+import partwise as pw
+from partwise.cli import main
+from partwise.io import Table, convert
+
+QUICK = ["-r", "4", "--max-iter", "3", "--tol", "1e-2", "--seed", "0", "--quiet"]
+FEATURES = tuple("abcdefg")
+
+
+@pytest.fixture(name="X")
+def numbers(rng):
+    return rng.random((12, 3)) @ rng.random((3, 7)) + 0.1 * rng.random((12, 7))
+
+
+@pytest.fixture(name="here")
+def a_folder(tmp_path, X, monkeypatch):
+    """The same data with and without names."""
+    monkeypatch.chdir(tmp_path)
+    convert(Table(X, "made up", "nowhere", None, FEATURES), tmp_path / "x.csv")
+    convert(Table(X, "made up", "nowhere", None, FEATURES), tmp_path / "x.h5ad")
+    np.save("x.npy", X)
+    return tmp_path
+
+
+def kept(*arguments, out="again.pw"):
+    """The parts of a fit, which had some of them given."""
+    assert main(["fit", *QUICK, *map(str, arguments), "--out", out]) == 0
+    return pw.load(out).components_
+
+
+@pytest.mark.parametrize("r", [2, 4, 7])  # seven parts of seven features: a square
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv.gz", "p.npy", "p.h5ad"])
+@pytest.mark.parametrize("data", ["x.csv", "x.npy", "x.h5ad"])
+def test_parts_that_were_written_can_be_known(here, data, name, r):
+    written = kept(data, "-r", r, "--parts-out", name, out="first.pw")[:r]
+    known = f"{name}:varm/NMFs" if name == "p.h5ad" else name
+    np.testing.assert_array_equal(kept(data, "-r", r + 1, "--fixed-components", known)[:r], written)
+
+
+def test_brains_too(here, rng):
+    inside = rng.random((3, 4, 2)) < 0.8
+    for i in range(5):
+        save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
+    save_nifti(here / "mask.nii", inside.astype(np.uint8))
+    written = kept("b?.nii", "--mask", "mask.nii", "-r", 2, "--parts-out", "p.nii.gz", out="first.pw")
+    found = kept("b?.nii", "--mask", "mask.nii", "-r", 3, "--fixed-components", "p.nii.gz")
+    np.testing.assert_array_equal(found[:2].astype(np.float32), written.astype(np.float32))
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("count", [2, 7])
+def test_features_are_found_by_name(here, X, columns, count):
+    order = np.array([3, 1, 0, 2, 6, 5, 4])
+    table = Table(X[:count, order], "made up", "nowhere", None, tuple(FEATURES[j] for j in order))
+    convert(table.turned() if columns else table, here / "known.csv")
+    np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.csv")[:count], X[:count])
+
+
+def test_a_square_without_names_has_a_part_a_row(here, X):
+    np.save("known.npy", X[:7])
+    np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.npy"), X[:7])
+
+
+@pytest.mark.parametrize(
+    ("names", "shape", "said"),
+    [
+        ((None, None), (3, 5), "known.csv is 3 × 5: give a row or a column of 7 for each part"),
+        ((None, tuple("uvwxyz!")), (2, 7), "known.csv lacks 7 of the 7 features that x.csv has, first 'a'"),
+        ((None, (*FEATURES[:6], "z")), (2, 7), "lacks 1 of the 7 features that x.csv has, first 'g'"),
+        ((FEATURES[::-1], None), (7, 9), "fixed_components has 9 rows for n_components=4"),
+        ((FEATURES, FEATURES), (7, 7), "do not say whether rows or columns are the parts"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(here, capsys, names, shape, said):
+    convert(Table(np.ones(shape), "made up", "nowhere", *names), here / "known.csv")
+    assert main(["fit", "x.csv", "--fixed-components", "known.csv", *QUICK]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (here / "x.pw").exists()
+
+
+def test_names_of_another_kind_do_not_tell(here, capsys):
+    convert(Table(np.ones((7, 7)), "made up", "nowhere", tuple("tuvwxyz"), tuple("hijklmn")), here / "known.csv")
+    assert main(["fit", "x.npy", "--fixed-components", "known.csv", *QUICK]) == 2
+    assert (
+        "do not say whether rows or columns are the parts: name the features as x.npy does" in capsys.readouterr().err
+    )
