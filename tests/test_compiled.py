@@ -28,6 +28,17 @@ print(json.dumps([partwise.__file__, factor.tolist()]))
 """
 
 
+SWEEP = """
+import json
+import numpy as np, partwise
+from partwise.updates.sequential import sweep_tiles
+rng = np.random.default_rng(0)
+factor, cross, rest = (np.asfortranarray(rng.random((m, 7))) for m in (1037, 1037, 20))
+sweep_tiles(factor.T, 5 * cross.T, rest.T @ rest, np.arange(14).reshape(2, 7) % 7, 0, 1037)
+print(json.dumps([partwise.__file__, factor.tolist()]))
+"""
+
+
 @pytest.fixture(name="home")
 def copied(tmp_path):
     """A folder with a copy of the package's sources."""
@@ -35,12 +46,12 @@ def copied(tmp_path):
     return tmp_path
 
 
-def run(home, **environment):
-    """Run the code above with the copied package; nothing of this process's caches is found."""
+def run(home, code=FACTOR, **environment):
+    """Run code with the copied package; nothing of this process's caches is found."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_", "PYTHON"))}
     settings = {"PYTHONPATH": str(home / "lib"), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.run(
-        [sys.executable, "-c", FACTOR], env=kept | settings, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code], env=kept | settings, capture_output=True, text=True, timeout=300
     )
 
 
@@ -72,6 +83,12 @@ def test_a_second_process_finds_the_kernels_and_a_changed_source_does_not(home):
     assert answer(run(home, NUMBA_CACHE_DIR=str(cache)), home) == first
     assert indexes(cache).keys() == kept.keys()
     assert all(index != kept[name] for name, index in indexes(cache).items())
+
+
+def test_kernels_from_the_cache_give_the_same_bits_as_those_just_compiled(home):
+    compiled_now, found = (run(home, SWEEP, NUMBA_CACHE_DIR=str(home / "cache")) for _ in range(2))
+    assert compiled_now.returncode == 0, compiled_now.stderr
+    assert compiled_now.stdout == found.stdout
 
 
 def test_where_nothing_can_be_written_kernels_still_work(home):

@@ -23,12 +23,21 @@ def kernel(function: Function) -> Function:
     return _compile(function, fastmath=False)
 
 
+def piece(function: Function) -> Function:
+    """The same, for a part of other kernels that has a `reduction` in it: compiled into each that calls it.
+
+    Otherwise it would be there twice, optimised in other surroundings, by itself and in its caller, and which of them
+    runs would depend on what the cache held when the process began: the same seed would not give the same bits.
+    """
+    return _compile(function, fastmath=False, forceinline=True)
+
+
 def reduction(function: Function) -> Function:
-    """Compile ``function``, letting its sums be reassociated: without that they do not vectorise.
+    """The same as `piece`, letting sums be reassociated: without that they do not vectorise.
 
     NaN and infinity keep their meaning (no ``nnan``, no ``ninf``).
     """
-    return _compile(function, fastmath={"reassoc", "contract", "nsz"})
+    return _compile(function, fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 
 
 def _compile(function: Function, **options: Any) -> Function:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..compiled import kernel, reduction
+from ..compiled import kernel, piece, reduction
 from ..projections.columns import FAST, project_column
 from ..projections.fast import sparse_opt_from
 from ..statistics import Array, Stats
@@ -123,7 +123,7 @@ def sweep_block(columns: Any, cross: Any, gram: Any, block: Any, table: Any, thr
             solve_column(columns, gram, table, thresholds, j, share[p], sums)
 
 
-@kernel
+@piece
 def subtract_solved(
     columns: Any, cross: Any, gram: Any, solved: Any, group: Any, share: Any, thresholds: Any
 ) -> tuple[int, float, float]:
@@ -140,7 +140,7 @@ def subtract_solved(
     return d, s1, s2
 
 
-@kernel
+@piece
 def subtract_rest(columns: Any, gram: Any, solved: Any, j: int, b: Any, threshold: float) -> tuple[int, float, float]:
     """b ← (b − Σ F_l G_lj) / G_jj over the columns of its own group that were solved before, and its sums."""
     d, s1, s2 = 0, 0.0, 0.0
@@ -152,7 +152,7 @@ def subtract_rest(columns: Any, gram: Any, solved: Any, j: int, b: Any, threshol
     return d, s1, s2
 
 
-@kernel
+@piece
 def subtract_columns(b: Any, g: Any, which: Any, columns: Any, part: Any) -> None:
     """b ← b − Σ g_l·x_l, four columns for one reading and writing of b."""
     for q in range(0, which.size - 3, 4):
