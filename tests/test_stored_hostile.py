@@ -194,6 +194,16 @@ def test_a_file_that_is_not_there(tmp_path):
 # What changes while it is read
 
 
+def test_values_that_turn_bad_between_passes(X, tmp_path):
+    stored = STORED["memory map"](X, tmp_path)
+
+    def spoil():
+        np.lib.format.open_memmap(tmp_path / "x.npy", "r+")[3, 4] = np.nan
+
+    with pytest.raises(ValueError, match="not a number after iteration 3: the values of X were changed"):
+        pw.ssnmf(stored, R, memory_limit=fifth(X), callback=at(2, spoil), **FIT)
+
+
 def at(n_iter, work):
     """A callback that does something after some iteration."""
     return lambda iteration: work() if iteration.n_iter == n_iter else None

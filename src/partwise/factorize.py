@@ -251,6 +251,11 @@ class Watch:
 
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
         """Note the loss after an iteration, and set ``reason`` if it was the last."""
+        if np.isnan(loss):
+            raise ValueError(
+                f"the loss is not a number after iteration {self.n_iter + bool(self.losses)}: the values of X were "
+                "changed while it was being fitted; fit again"
+            )
         self.losses.append(loss)
         self.times.append(perf_counter() - self.started)
         self.residual = residual
