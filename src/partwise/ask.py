@@ -20,11 +20,9 @@ from .projections.sets import METHODS, as_sparsity, check_method, l1_norm
 from .statistics import Array
 from .updates import Columns, Known
 
-NOTABLE = 0.1  # a relative error that parts which are too small are warned of
-
 
 class CapacityWarning(UserWarning):
-    """The parts asked for are too small to make up X."""
+    """The parts asked for are too small to cover the features of X."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -221,37 +219,37 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
 
 
 def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
-    """Warn where parts of these sparsities cannot make up X, however they are chosen.
+    """Warn where the parts' effective sizes add up to less than the features that are not zero everywhere.
 
     A vector's effective size is (‖·‖₁/‖·‖₂)²: of d equal entries it is d, and entries that are small beside the others
-    hardly count. Of a part it is k²; of X it is that of the norms a_j of its features. If X = activations·components,
-    all nonnegative and components of unit norm, then Σ_j a_j ≤ Σ_i w_i k_i and ‖X‖² ≥ Σ_i w_i², w_i being the norms of
-    the activations, so that by Cauchy and Schwarz X's effective size is at most Σ_i k_i², the parts' in all. Where it
-    is more, the norms a differ from those of any model, and by how much at least is a projection: from 1 % of ‖X‖² on
-    there is a warning.
+    hardly count. Of a part it is k². Whether the parts can make up X nevertheless, since some of its features are small
+    (a window leaks into all frequencies, a mask is loose), a theorem tells, and the warning with it. Let a be the norms
+    of X's features. If X = activations·components, all nonnegative and components of unit norm, then Σ_j a_j ≤ Σ_i w_i
+    k_i and ‖X‖² ≥ Σ_i w_i², w_i being the norms of the activations, so that by Cauchy and Schwarz the effective size of
+    a is at most Σ_i k_i². Where it is more, X differs from every model by as much as a from the nearest such vector.
     """
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     table = sets.encoded(m)
     if table is None or not sets.unit_norm or not np.isin(table[:, 0], list(METHODS.values())).all():
         return
     capacity = float(np.square(table[:, 2]).sum())
-    if capacity >= m:
+    norms = np.sqrt(data.sqnorms(mode)) if capacity < m else np.zeros(0)
+    used, size = np.count_nonzero(norms), effective_size(norms)
+    if capacity >= used:
         return
-    norms = np.sqrt(data.sqnorms(mode))
-    size = effective_size(norms)
-    if capacity >= size:
-        return
-    enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
-    least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
-    if least >= NOTABLE:
-        even = max(1 - (np.sqrt(size / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
+    verdict = "so they cannot cover X evenly, though they may cover what is large in it"
+    if capacity < size:
+        enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
+        least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
         error = f", and the relative error is at least {least:.2f}" if data.complete else ""
-        warn_user(
-            f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} {features} in all, and X "
-            f"has {m} {features} whose effective size is {size:.0f}: no such parts make up X{error}. Ask for more "
-            f"parts, or for a sparsity of at most {np.floor(100 * even) / 100:.2f}",
-            CapacityWarning,
-        )
+        verdict = f"so no such parts make up X{error}"
+    even = max(1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
+    warn_user(
+        f"{len(sets)} parts of these sparsities have an effective size of {capacity:.0f} {features} in all, and X has "
+        f"{used} {features} that are not zero (of {m}; their effective size is {size:.0f}), {verdict}. Ask for more "
+        f"parts, or for a sparsity of at most {np.floor(100 * even) / 100:.2f}",
+        CapacityWarning,
+    )
 
 
 def effective_size(vector: Array) -> float:
