@@ -1,4 +1,4 @@
-"""How many threads a fit takes. They are ours: BLAS works in each of them by itself.
+"""What a fit takes of the machine. Its threads are ours: BLAS works in each of them by itself.
 
 Threads of BLAS go on spinning for a while after each product, so that kernels beside them gain nothing, and BLAS cuts
 tall and narrow products badly (measured at 613,410 × 269, rank 40: two threads of BLAS make the products 1.5 × faster
