@@ -3,8 +3,8 @@
     python benchmarks/projections.py [--quick]
 
 One thread. On every vector all methods take turns, in an order that moves on by one each time; calls too short for the
-clock are repeated, and the best of three is taken, so that b is in cache, as it is in a fit. Compiled methods are timed
-as the sequential pass calls them, without the public functions' checks. The geometric input makes "fast" give up its
+clock are repeated, and the best of three is taken, so that b is in cache, as it is in a fit. Methods are timed
+without the public functions' checks. The geometric input makes "fast" give up its
 passes. Methods that lose all their digits on it are left out there (–).
 
 Two compiled rivals: "Hoyer, published" does each round in the two passes that the published steps need; the package's
@@ -26,14 +26,13 @@ import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from partwise.projections.columns import ALTERNATING, FAST, SORTED, project_column
+from partwise.projections.sets import METHODS
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 Solver = Callable[[Vector, float, Vector], object]  # b, k, and where to write the answer
 
 SPARSITIES = (0.2, 0.4, 0.6, 0.8)
 SHORTEST = 2e-4  # seconds: the least that is taken for a measurement
-NOTHING = np.empty(0)
 vectorised = numba.njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")  # the package's own flags
 
 INPUTS: dict[str, Callable[[np.random.Generator, int], Vector]] = {
@@ -44,8 +43,8 @@ INPUTS: dict[str, Callable[[np.random.Generator, int], Vector]] = {
 }
 
 
-def packaged(code: int) -> Solver:
-    return lambda b, k, out: project_column(code, k, k, b, NOTHING, out, math.nan)
+def packaged(method: str) -> Solver:
+    return lambda b, k, out: METHODS[method](b, k, None, out)
 
 
 def sorted_numpy(b: Vector, k: float, out: Vector) -> None:
@@ -131,9 +130,9 @@ def hoyer_published(b: Vector, k: float, out: Vector) -> None:
 
 SOLVERS: dict[str, Solver] = {
     "np.sort": lambda b, k, out: np.sort(b),
-    "fast": packaged(FAST),
-    "sorted": packaged(SORTED),
-    "Hoyer": packaged(ALTERNATING),
+    "fast": packaged("fast"),
+    "sorted": packaged("sorted"),
+    "Hoyer": packaged("hoyer"),
     "sorted, NumPy": sorted_numpy,
     "Hoyer, published": hoyer_published,
     "Hoyer, NumPy": hoyer_numpy,

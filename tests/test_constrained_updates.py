@@ -231,7 +231,7 @@ def test_rows_are_projected_one_by_one(rng):
     assert sets.project(projected) is projected
     np.testing.assert_array_equal(projected, wanted)
     assert (len(sets), sets.nonnegative, sets.unit_norm, sets.scale_free, sets.by_rows) == (5, False, False, True, True)
-    assert sets.encoded(8) is None
+    assert np.isnan(sets.l1_ranges(8)).all()
     assert sets.relaxed(0.5) == sets
 
 
@@ -263,7 +263,7 @@ def test_the_whole_is_projected_at_once(rng):
         False,
         False,
     )
-    assert sets.encoded(9) is None
+    assert np.isnan(sets.l1_ranges(9)).all()
     assert sets.relaxed(0.5) == Whole(Grouped(0.3), 4)
     assert_in_sets(np.column_stack([sets[j](b[:, j]) for j in range(4)]), sets)
 

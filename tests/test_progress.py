@@ -74,8 +74,13 @@ def test_an_estimator_shows_what_is_asked_for(asked, modes):
     assert SparseNMF(**asked)._sparse_modes() == modes
 
 
-def test_a_file_gets_nothing():
-    console = Console(file=io.StringIO(), force_terminal=False)
+def test_a_file_gets_plain_lines():
+    console = Console(file=io.StringIO(), force_terminal=False, width=20)
     with progress_line("SparseNMF", console) as tell:
-        tell(Iteration(1, 200, 1.0, 0.1, 0.1, [None, PARTS]))
-    assert not console.file.getvalue().strip()
+        for n, seconds in enumerate((0.0, 0.5, 10.5, 11.0)):
+            tell(Iteration(n, 200, 1.0, 0.1, seconds, [None, PARTS]))
+    assert console.file.getvalue().splitlines() == [
+        "SparseNMF: iteration 0 of 200, relative error 0.1000, 0.0 s",
+        "SparseNMF: iteration 2 of 200, relative error 0.1000, 10.5 s",
+        "SparseNMF: iteration 3 of 200, relative error 0.1000, 11.0 s",
+    ]

@@ -15,12 +15,11 @@ from hypothesis.extra.numpy import arrays
 from vectors import FEASIBLE, JIT, METHODS, ORDINARY, SETS, ULP, VECTORS, assert_alike, assert_feasible, seeded
 
 from partwise.projections import Hoyer, HoyerBetween, sparse_opt
-from partwise.projections.columns import FAST, project_column
-from partwise.projections.fast import sums_above, write_solution
+from partwise.projections.careful import sparse_opt_select
+from partwise.projections.fast import first_guess, solve
 
 CASES = 20_000 if JIT else 200  # short vectors on which every method is compared with enumeration
 SHORT = 12 if JIT else 7
-NOTHING = np.empty(0)
 
 
 def any_k(rng, m):
@@ -153,11 +152,8 @@ def far_apart(m):
 def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
     b = far_apart(m)
     k = k_of(0.8, m)
-    sample = b[::32].copy()  # where "fast" takes its first guess from when m is large
-    guess = write_solution(sample, k * math.sqrt(sample.size / m), np.empty(sample.size), math.nan, 0, 0.0, 0.0)
-    for first in (math.nan, guess):
-        sums = (0, 0.0, 0.0) if math.isnan(first) else sums_above(b, first)
-        assert math.isnan(write_solution(b, k, np.empty(m), first, *sums))
+    for guess in (math.nan, first_guess(b, k)):
+        assert math.isnan(solve(b, k, np.empty(m), guess))
     assert_alike(sparse_opt(b, k), sparse_opt(b, k, method="sorted"), 1e-10)
 
 
@@ -177,13 +173,14 @@ def test_guess_does_not_matter(kind):
     b = np.ascontiguousarray(ORDINARY[kind](seeded(kind), 300), dtype=float)
     k = k_of(0.5, b.size)
     out, cold = np.empty(b.size), sparse_opt(b, k, method="sorted")
-    good = write_solution(b, k, out, math.nan, 0, 0.0, 0.0)
+    good = solve(b, k, out, math.nan)
     close = (good, np.nextafter(good, np.inf), np.nextafter(good, -np.inf), good + 1e-3 * np.ptp(b))
     wrong = (b.min(), b.max(), b.mean(), np.median(b), b.min() - np.ptp(b), b.max() + np.ptp(b), *np.sort(b)[-40:])
     absurd = (0.0, 1e300, -1e300, 1e-300, math.inf, -math.inf, math.nan)
     for guess in (*close, *wrong, *absurd):
         out[:] = math.nan
-        project_column(FAST, k, k, b, NOTHING, out, float(guess))
+        if math.isnan(solve(b, k, out, float(guess))):
+            sparse_opt_select(b, k, None, out)
         assert_alike(out, cold, 1e-9, f"guess {guess!r}")
 
 

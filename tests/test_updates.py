@@ -10,7 +10,6 @@ from partwise.factorize import Block
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import Stats
 from partwise.updates import Columns, Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential
-from partwise.updates.sequential import sweep_columns
 
 NONNEGATIVE = {name: u for name, u in UPDATES.items() if not name.startswith("multiplicative")}  # that find their way
 TOLERANCES = {np.float64: (1e-10, 1e-12), np.float32: (2e-5, 1e-5)}  # of the sets, and of the loss
@@ -98,6 +97,15 @@ def test_where_no_column_can_improve_nothing_moves(columns, rng):
     for update in (Sequential(3), Sequential(2, "random", 1), Multiplicative(2)):
         if not (isinstance(update, Multiplicative) and any(s == Nonnegative() for s in sets)):
             np.testing.assert_allclose(update(factor.copy("F"), stats, sets, {})[0], factor, atol=1e-6)
+
+
+def sweep_columns(factor, cross, gram, orders, sets):
+    """The sequential pass as it is defined."""
+    for j in orders.ravel():
+        g = gram[j, j]
+        if g > 0:
+            b = cross[:, j] - factor @ gram[:, j] + factor[:, j] * g
+            factor[:, j] = sets[j](b / g, near=factor[:, j])
 
 
 LONG = pytest.param(1100, 9, marks=pytest.mark.heavy)  # more rows than a tile or a chunk holds

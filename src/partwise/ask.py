@@ -16,7 +16,7 @@ import numpy as np
 
 from .data import Data
 from .projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
-from .projections.sets import METHODS, as_sparsity, check_method, l1_norm
+from .projections.sets import as_sparsity, check_method, l1_norm
 from .statistics import Array
 from .updates import Columns, Known
 
@@ -229,10 +229,10 @@ def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     a is at most Σ_i k_i². Where it is more, X differs from every model by as much as a from the nearest such vector.
     """
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
-    table = sets.encoded(m)
-    if table is None or not sets.unit_norm or not np.isin(table[:, 0], list(METHODS.values())).all():
+    sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
+    if len(sizes) < len(sets):
         return
-    capacity = float(np.square(table[:, 2]).sum())
+    capacity = sum(sizes)
     norms = np.sqrt(data.sqnorms(mode)) if capacity < m else np.zeros(0)
     used, size = np.count_nonzero(norms), effective_size(norms)
     if capacity >= used:

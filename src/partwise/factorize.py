@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
+from .compiled import clock
 from .data import Data, Held, released_on_error
 from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
 from .interrupts import interrupts
@@ -57,7 +57,8 @@ class Result:
     factors : list
         [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ. Of a tensor one for each mode.
     losses, times : arrays
-        ½‖X − model‖² plus penalties, and seconds since the call, at the start and after each iteration.
+        ½‖X − model‖² plus penalties, and seconds since the call without those spent on compiling: at the start and
+        after each iteration.
     n_iter : int
     converged : bool
         Whether a tolerance was met.
@@ -172,7 +173,7 @@ def factorize(
     balance : bool
         Give all factors but the first unit norm at the end, if no set and no penalty minds.
     started : float
-        When the clock of ``times`` began (`time.perf_counter`); by default now.
+        When the clock of ``times`` began (`compiled.clock`); by default now.
     n_jobs : int
         Threads; by default as many as BLAS may take.
     checkpoint : Checkpoint
@@ -180,7 +181,7 @@ def factorize(
     resumed : Resumed
         The state to go on from; ``factors`` are its factors.
     """
-    started = perf_counter() if started is None else started
+    started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
     reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
@@ -246,7 +247,7 @@ class Watch:
     def resume(self, losses: Array, times: Array, residual: float) -> None:
         """Go on from a history, with the clock where it stood; a fit that was done is done."""
         self.losses, self.times, self.residual = losses.tolist(), times.tolist(), residual
-        self.started = perf_counter() - self.times[-1]
+        self.started = clock() - self.times[-1]
         self.judge()
 
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
@@ -257,7 +258,7 @@ class Watch:
                 "changed while it was being fitted; fit again"
             )
         self.losses.append(loss)
-        self.times.append(perf_counter() - self.started)
+        self.times.append(clock() - self.started)
         self.residual = residual
         if self.told_to_stop():
             self.reason = (

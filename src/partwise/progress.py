@@ -24,6 +24,7 @@ from .statistics import Array
 
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # and how wide they are
 BAR = 12
+PLAIN_SECONDS = 10  # between two lines in a log
 
 
 @contextmanager
@@ -32,15 +33,26 @@ def progress_line(label: str, console: Console | None = None, modes: Sequence[in
 
     It shows the iteration, the relative error, the range of the sparsity of the factors of these ``modes`` (the parts;
     what a sparsity is asked of), the loss, and the time left if all iterations are needed; a narrow terminal shows
-    less. Where standard error is neither a terminal nor a notebook, nothing is drawn.
+    less. Where standard error is neither a terminal nor a notebook, a plain line is printed for the start, every ten
+    seconds, and for the end.
     """
     console = console or Console(stderr=True)
-    drawn = console.is_terminal or console.is_jupyter
-    with Progress(*columns(console.width - len(label)), console=console, disable=not drawn) as bar:
+    shown = plain_lines(label, console) if not drawn(console) else live_line(label, console, modes)
+    with shown as tell:
+        yield tell
+
+
+def drawn(console: Console) -> bool:
+    """Whether a line can be drawn over and over."""
+    return console.is_terminal or console.is_jupyter
+
+
+@contextmanager
+def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Callback]:
+    """One line that changes."""
+    with Progress(*columns(console.width - len(label)), console=console) as bar:
 
         def tell(iteration: Iteration) -> None:
-            if not drawn:
-                return
             about: dict[str, Any] = {
                 "error": iteration.relative_error,
                 "loss": iteration.loss,
@@ -56,13 +68,42 @@ def progress_line(label: str, console: Console | None = None, modes: Sequence[in
 
 
 @contextmanager
+def plain_lines(label: str, console: Console) -> Iterator[Callback]:
+    """A line now and then, for a log."""
+    last: Iteration | None = None
+    printed: Iteration | None = None
+
+    def show() -> None:
+        nonlocal printed
+        if last is not None and last is not printed:
+            printed = last
+            console.print(
+                f"{label}: iteration {last.n_iter} of {last.max_iter}, relative error {last.relative_error:.4f}, "
+                f"{last.seconds:.1f} s",
+                soft_wrap=True,
+                highlight=False,
+            )
+
+    def tell(iteration: Iteration) -> None:
+        nonlocal last
+        last = iteration
+        if printed is None or iteration.seconds - printed.seconds >= PLAIN_SECONDS:
+            show()
+
+    try:
+        yield tell
+    finally:
+        show()
+
+
+@contextmanager
 def counting_line(
     label: str, total: int, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[], None]]:
     """A function to be called after each of ``total`` tasks, which keeps a line on the terminal (standard error)."""
     console = console or Console(stderr=True)
     shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*shown, console=console, disable=not (console.is_terminal or console.is_jupyter)) as bar:
+    with Progress(*shown, console=console, disable=not drawn(console)) as bar:
         task = bar.add_task(label, total=total, completed=done)
 
         def advance() -> None:

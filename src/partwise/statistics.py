@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import reduction
+from .compiled import kernel
 from .threads import product, summed_product
 
 Array = npt.NDArray[Any]
@@ -134,7 +134,7 @@ def inner(a: Array, b: Array) -> float:
     return float(_inner(np.ravel(a.T), np.ravel(b.T)))
 
 
-@reduction
+@kernel
 def _inner(a: Any, b: Any) -> float:
     total = 0.0
     for i in range(a.size):

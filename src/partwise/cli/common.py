@@ -121,23 +121,6 @@ def arranged(table: Table, features: Sequence[str], count: int, name: str) -> An
     return table.X[:, [places[feature] for feature in known]]
 
 
-def compile_kernels(options: argparse.Namespace, table: Table) -> None:
-    """Compile what a fit needs on a tiny one of the same kind, and say so to who is waiting at a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if options.quiet or not console.is_terminal:
-        return
-    import numpy as np
-    import scipy.sparse as sp
-
-    from ..recipes import ssnmf
-
-    tiny = np.eye(4, dtype=np.float32 if table.X.dtype == np.float32 else float)
-    with console.status("Compiling kernels (once: the next run finds them in the cache)"):
-        ssnmf(sp.csr_array(tiny) if sp.issparse(table.X) else tiny, 2, sparsity=0.1, max_iter=1, tol=0)
-
-
 def in_words(table: Table) -> str:
     """What was read, in a line."""
     return f"{table.source}: {table.shape[0]} samples × {table.shape[1]} features ({table.kind})"

@@ -12,7 +12,6 @@ from .common import (
     add_data,
     add_telling,
     check_losses,
-    compile_kernels,
     in_words,
     note,
     read_data,
@@ -76,7 +75,6 @@ def fit(options: argparse.Namespace) -> int:
     table = read_data(options)
     check_before(targets, table)
     give_known(model, options, table)
-    compile_kernels(options, table)
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ..version import __version__
 from . import convert, demo, fit, info, reproduce, select, show, transform
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``partwise`` with ``arguments`` (by default the process's own); the exit code."""
     options = parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), logged(getattr(options, "quiet", False)):
             if not options.debug:
                 warnings.showwarning = said  # type: ignore[assignment]
                 warnings.filterwarnings(
@@ -53,6 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("partwise: interrupted", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def logged(quiet: bool) -> Iterator[None]:
+    """Show what the package logs: where standard error is no terminal, why a command waits for the compiler."""
+    log, handler = logging.getLogger("partwise"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("partwise: %(message)s"))
+    before = log.level
+    log.setLevel(logging.ERROR if quiet else logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 def in_a_sentence(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, reduction
+from ..compiled import kernel
 from ..statistics import Array
 from ..threads import in_parts
 from .tensor import Tensor
@@ -149,7 +149,7 @@ class SparseTensor(Tensor):
         model[self._rows[a:b] - start, self.matrix.coords[-1, a:b]] += self.matrix.values[a:b]
 
 
-@reduction
+@kernel
 def scatter_products(
     values: Any, rows: Any, others: Any, starts: Any, table: Any, size: int, first: int, end: int
 ) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compiled import reduction
+from ..compiled import kernel
 from ..statistics import Array, Stats, gram
 
 CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
@@ -273,7 +273,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X has shape {shape}: give samples × features, at least one of each")
 
 
-@reduction
+@kernel
 def square_sums(rows: Any) -> Any:
     """The sum of squares of each row, in double precision."""
     sums = np.zeros(rows.shape[0])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, reduction
+from ..compiled import kernel, loop
 from ..statistics import Array
 from ..threads import in_parts
 from .matrix import CHUNK_ENTRIES, Matrix, square_sums
@@ -95,7 +95,7 @@ class SparseData(Matrix):
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
 
 
-@reduction
+@kernel
 def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, first: int, end: int) -> None:
     """out_i ← Σ x·rest_j over the stored entries x at (i, j), for compressed rows i from ``first`` to ``end``."""
     r = rest.shape[1]
@@ -116,7 +116,7 @@ def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, fir
             e += 1
 
 
-@reduction
+@kernel
 def scatter_rows(values: Any, indices: Any, starts: Any, rest: Any, size: int, first: int, end: int) -> Any:
     """Σ x·rest_i for each j over the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
     out = np.zeros((size, rest.shape[1]), dtype=rest.dtype)
@@ -129,7 +129,7 @@ def scatter_rows(values: Any, indices: Any, starts: Any, rest: Any, size: int, f
     return out
 
 
-@reduction
+@kernel
 def stored_square_sums(values: Any, starts: Any) -> Any:
     """The sum of squares of each compressed row or column."""
     sums = np.zeros(starts.size - 1)
@@ -181,7 +181,7 @@ def stored_divergence(values: Any, indices: Any, starts: Any, outer: Any, inner:
     return total
 
 
-@reduction
+@loop
 def dot(a: Any, b: Any) -> float:
     """aᵀb."""
     total = 0.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import reduction
+from ..compiled import kernel
 from ..statistics import Array, Stats
 from .matrix import CHUNK_ENTRIES, InMemory, square_sums
 from .values import as_floats, check_scale, check_values
@@ -204,7 +204,7 @@ def reduced(left: Array, factors: Sequence[Array], gone: range, mode: int) -> Ar
     return left.reshape(r, -1)
 
 
-@reduction
+@kernel
 def slice_square_sums(layers: Any) -> Any:
     """The sum of squares of each slice of the middle axis, in double precision."""
     sums = np.zeros(layers.shape[1])
@@ -217,7 +217,7 @@ def slice_square_sums(layers: Any) -> Any:
     return sums
 
 
-@reduction
+@kernel
 def inner_products(layers: Any, i: int) -> Any:
     """The inner product of slice i of the middle axis with each slice, in double precision."""
     sums = np.zeros(layers.shape[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..ask import (
     warn_user,
 )
 from ..blocks import Block, nonnegative_encoder
+from ..compiled import clock
 from ..data import Matrix, check_seen
 from ..factorize import Iteration
 from ..interrupts import interrupts
@@ -181,7 +181,7 @@ class MiniBatchSparseNMF(Parts):
         max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
         shuffle = as_switch(self.shuffle, "shuffle")
-        started, curve, times = perf_counter(), [], []
+        started, curve, times = clock(), [], []
         reason, converged = f"max_iter={most} times through X are done", False
         with interrupts() as interrupted, ExitStack() as stack:
             tell = stack.enter_context(progress_line(type(self).__name__)) if as_verbosity(self.verbose) else None
@@ -192,7 +192,7 @@ class MiniBatchSparseNMF(Parts):
                         self._begin(data if isinstance(data, Matrix) else batch)
                     total += self._learn(batch, forget ** (batch.shape[0] / min(size, data.shape[0]))) * batch.shape[0]
                 curve.append(total / data.shape[0])
-                times.append(seconds := perf_counter() - started)
+                times.append(seconds := clock() - started)
                 if tell:
                     error = float(np.sqrt(max(2 * total, 0.0) / max(data.sqnorm, 1e-300)))
                     tell(Iteration(epoch + 1, most, total, error, seconds, [None, self._running.parts]))

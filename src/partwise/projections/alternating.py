@@ -9,18 +9,49 @@ Both moves are affine in v, so that one pass over v does a whole round. The wors
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, reduction
-from .fast import sparse_opt_select, sums_about, threshold_norm
+from ..compiled import kernel, loop
+from .careful import Vector, is_flat, sparse_opt_select, write_flat
+from .fast import sums_about, threshold_norm
 
 WORST_GROWTH = 1e3  # rounding errors of the variance grow with its square; past this the exact way takes over
 
 
-@reduction
+def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
+    """Write to ``out`` the point of S_k nearest to b."""
+    v = np.empty(b.size)
+    if is_flat(k, b.size):
+        write_flat(out)
+    elif k > 1 and alternate(b, k, v):
+        out[:] = v
+    else:  # at k = 1 a single nonzero, and no rounding beside it
+        sparse_opt_select(b, k, near, out)
+
+
+@kernel
+def alternate(b: Any, k: float, v: Any) -> bool:
+    """Move from b to the answer in v; whether rounding allows it."""
+    centre, free = np.float64(b[0]), b.size
+    s1, s2 = sums_about(b, centre)
+    norm = threshold_norm(free, s1, s2, k)
+    if norm < 0:
+        return False
+    d, s1, s2 = move_all(b, centre, (k - s1 / norm) / free, 1 / norm, v)
+    growth = 1.0
+    while d < free:
+        free = d
+        norm = threshold_norm(free, s1, s2, k)
+        growth /= norm
+        if norm < 0 or growth > WORST_GROWTH:
+            return False
+        d, s1, s2 = move_free(v, (k - s1 / norm) / free, 1 / norm)
+    return True
+
+
+@loop
 def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
     """v ← (offset + slope·v)₊ where v > 0, zero elsewhere: the number, sum and square sum of what stays positive."""
     d, s1, s2 = 0, 0.0, 0.0
@@ -34,7 +65,7 @@ def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
     return d, s1, s2
 
 
-@reduction
+@loop
 def move_all(b: Any, centre: float, offset: float, slope: float, v: Any) -> tuple[int, float, float]:
     """The first round: the same from b to v, with every entry free."""
     d, s1, s2 = 0, 0.0, 0.0
@@ -45,33 +76,3 @@ def move_all(b: Any, centre: float, offset: float, slope: float, v: Any) -> tupl
         s2 += moved * moved
         d += moved > 0
     return d, s1, s2
-
-
-@kernel
-def sparse_opt_alternating(b: Any, k: float, near: Any, out: Any) -> None:
-    """Write to ``out`` the point of S_k nearest to b."""
-    if k * k >= b.size * (1 - 4e-16):
-        out[:] = 1 / math.sqrt(b.size)
-        return
-    if k == 1:  # a single nonzero, and no rounding beside it
-        sparse_opt_select(b, k, near, out)
-        return
-    v = np.empty(b.size)
-    centre, free = np.float64(b[0]), b.size
-    s1, s2 = sums_about(b, centre)
-    norm = threshold_norm(free, s1, s2, k)
-    if norm > 0:
-        d, s1, s2 = move_all(b, centre, (k - s1 / norm) / free, 1 / norm, v)
-        growth = 1.0
-        while d < free:
-            free = d
-            norm = threshold_norm(free, s1, s2, k)
-            growth /= norm
-            if norm < 0 or growth > WORST_GROWTH:
-                norm = -1.0
-                break
-            d, s1, s2 = move_free(v, (k - s1 / norm) / free, 1 / norm)
-    if norm > 0:
-        out[:] = v
-    else:
-        sparse_opt_select(b, k, near, out)

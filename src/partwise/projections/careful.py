@@ -1,150 +1,163 @@
-"""The parts of the column problem where floating point needs care: scale, ties, and writing the answer.
+"""The column problem where floating point needs care: any scale, any ties, any gaps.
 
 The problem: max bᵀy over S_k = {y ≥ 0, ‖y‖₁ = k, ‖y‖₂ = 1}. Its solution is y = (b − a)₊ / ‖(b − a)₊‖ for one
-threshold a, so it depends only on the differences of b's entries, and not on their unit. `settle` therefore measures
-depths below the maximum, in units of the range, and deals with the inputs that have no such threshold.
+threshold a, so it depends only on the differences of b's entries, and not on their unit. Everything here therefore
+works on depths below the maximum, in units of the range, and deals with the inputs that have no such threshold.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..compiled import kernel, reduction
+from ..compiled import kernel, piece
+
+Vector = npt.NDArray[Any]
 
 NEAR_TIE = -1e-100  # a depth whose square is lost beside that of the range
 DEEPEST = -1e100  # deep enough to stay out of every support; its square is still finite
 ROUNDING = 4e-16
 
 
-@kernel
-def extremes(b: Any, x: Any, above: float) -> tuple[float, float]:
-    """The largest and the least of b where x > above (of all of b if x is empty)."""
-    top, bottom = -math.inf, math.inf
-    for i in range(b.size):
-        if x.size == 0 or x[i] > above:
-            top = max(top, float(b[i]))
-            bottom = min(bottom, float(b[i]))
-    return top, bottom
+def is_flat(k: float, m: int) -> bool:
+    """Whether S_k has only the flat point."""
+    return k * k >= m * (1 - ROUNDING)
 
 
-@kernel
-def write_depths(b: Any, top: float, bottom: float, x: Any) -> None:
-    """x = (b − top) / (top − bottom), without under- or overflow; zeros where b is constant."""
+def write_flat(out: Vector) -> None:
+    """The point of S_k for k = √m."""
+    out[:] = 1 / math.sqrt(out.size)
+
+
+def sparse_opt_select(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
+    """Write to ``out`` the y of S_k that maximises bᵀy, for every input, in expected linear time."""
+    write_by_support(b, k, near, out, lambda depths: float(smallest_in_support(depths.copy(), k)))
+
+
+@np.errstate(all="ignore")
+def write_by_support(
+    b: Vector, k: float, near: Vector | None, out: Vector, smallest: Callable[[Vector], float]
+) -> None:
+    """Write the solution, given a search for the smallest depth in its support.
+
+    With q entries equal to max b and k² ≤ q, every point of S_k supported on the ties is optimal. Then ``near``
+    decides: the solution is the one nearest to it. Where ``near`` is tied too, the first entries win.
+    """
+    x = resolved_depths(b.astype(float), k)
+    ties = x == 0
+    if near is not None and ties.sum() > k * k * (1 + ROUNDING):
+        inner = resolved_depths(near[ties].astype(float), k)
+        x[:] = DEEPEST
+        x[ties] = inner
+        ties = x == 0
+    if ties.sum() >= k * k * (1 - ROUNDING):
+        write_on_ties(np.flatnonzero(ties), k, out)
+    else:
+        write_support(x, x >= smallest(x), k, out)
+
+
+def resolved_depths(b: Vector, k: float) -> Vector:
+    """The depths of b below its maximum, in a unit that resolves those of the support.
+
+    Where more than k² entries lie so near the top that the range of b hides their differences, the support lies among
+    these: their own range becomes the unit.
+    """
+    top = b.max()
+    x, crowd = depths(b, top, b.min()), b.size + 1
+    while k * k < (near_top := int(np.count_nonzero(x > NEAR_TIE))) < crowd:
+        crowd, bottom = near_top, b[x > NEAR_TIE].min()
+        if bottom == top:
+            break
+        x = depths(b, top, bottom)
+    return x
+
+
+def depths(b: Vector, top: float, bottom: float) -> Vector:
+    """(b − top) / (top − bottom), without under- or overflow; zeros where b is constant."""
     unit = 1.0
     if max(abs(top), abs(bottom)) > 1e300:
         unit = 2.0**-10
     elif top - bottom < 1e-290:
         unit = 2.0**500
     span = top * unit - bottom * unit
-    for i in range(b.size):
-        x[i] = max((b[i] * unit - top * unit) / span, DEEPEST) if span > 0 else 0.0
+    return np.maximum((b * unit - top * unit) / span, DEEPEST) if span > 0 else np.zeros(b.size)
 
 
-@reduction
-def how_many(x: Any, above: float) -> int:
-    """|{x > above}|"""
-    d = 0
-    for i in range(x.size):
-        d += x[i] > above
-    return d
-
-
-@reduction
-def how_many_zero(x: Any) -> int:
-    """|{x = 0}|"""
-    d = 0
-    for i in range(x.size):
-        d += x[i] == 0
-    return d
-
-
-@kernel
-def resolved_depths(b: Any, k: float, x: Any) -> None:
-    """Write to x the depths of b, in a unit that resolves those of the support.
-
-    Where more than k² entries lie so near the top that the range of b hides their differences, the support lies among
-    these: their own range becomes the unit.
-    """
-    top, bottom = extremes(b, b[:0], 0.0)
-    write_depths(b, top, bottom, x)
-    crowd = how_many(x, NEAR_TIE)
-    while crowd > k * k:
-        _, bottom = extremes(b, x, NEAR_TIE)
-        if bottom == top:
-            break
-        write_depths(b, top, bottom, x)
-        fewer = how_many(x, NEAR_TIE)
-        if fewer == crowd:
-            break
-        crowd = fewer
-
-
-@kernel
-def settle(b: Any, k: float, near: Any, out: Any) -> tuple[bool, Any]:
-    """Write the solution if ties decide it; else the depths among which its support is found. (done, depths)
-
-    With q entries equal to max b and k² ≤ q, every point of S_k supported on the ties is optimal. Then ``near``
-    (empty: none) decides: the solution is the one nearest to it. Where ``near`` is tied too, the first entries win.
-    """
-    x = np.empty(b.size)
-    resolved_depths(b, k, x)
-    q = how_many_zero(x)
-    if q < k * k * (1 - ROUNDING):
-        return False, x
-    if near.size and q > k * k * (1 + ROUNDING):
-        values, inner = np.empty(q), np.empty(q)
-        n = 0
-        for i in range(x.size):
-            if x[i] == 0:
-                values[n] = near[i]
-                n += 1
-        resolved_depths(values, k, inner)
-        n = 0
-        for i in range(x.size):
-            if x[i] == 0:
-                x[i] = inner[n]
-                n += 1
-            else:
-                x[i] = DEEPEST
-        if how_many_zero(x) < k * k * (1 - ROUNDING):
-            return False, x
-    write_on_ties(x, k, out)
-    return True, x
-
-
-@kernel
-def write_on_ties(x: Any, k: float, out: Any) -> None:
-    """The point of S_k on the first d ties x = 0 with one larger and d − 1 equal entries, d the least possible."""
-    d = min(math.ceil(k * k * (1 - ROUNDING)), how_many_zero(x))
+def write_on_ties(ties: Vector, k: float, out: Vector) -> None:
+    """The point of S_k on the first d ties with one larger and d − 1 equal entries, d the least possible."""
+    d = min(math.ceil(k * k * (1 - ROUNDING)), ties.size)
     extra = math.sqrt(max(0.0, (1 - k * k / d) * (d - 1) / d))
-    n = 0
-    for i in range(x.size):
-        out[i] = 0.0
-        if x[i] == 0 and n < d:
-            out[i] = k / d + extra if n == 0 else k / d - extra / (d - 1)
-            n += 1
+    out[:] = 0
+    out[ties[1:d]] = k / d - extra / max(d - 1, 1)
+    out[ties[0]] = k / d + extra
+
+
+def write_support(x: Vector, chosen: Vector, k: float, out: Vector) -> None:
+    """The solution on a support, the mean and the variance of its depths taken in two passes."""
+    v = x[chosen]
+    d, mean = v.size, v.sum() / v.size
+    rest = (v - mean).sum()
+    deviation = np.square(v - mean).sum() - rest * rest / d
+    mean += rest / d  # what rounding left of it
+    slope = math.sqrt((d - k * k) / (d * deviation)) if d > k * k and deviation > 0 else 0.0
+    out[:] = 0
+    out[chosen] = np.maximum(k / d + slope * (v - mean), 0)
 
 
 @kernel
-def write_support(x: Any, smallest: float, k: float, out: Any) -> None:
-    """The solution whose support is {x ≥ smallest}, its mean and variance taken in two passes."""
-    d = 0
-    mean = 0.0
-    for v in x:
-        if v >= smallest:
-            d += 1
-            mean += v
-    mean /= d
-    rest, deviation = 0.0, 0.0
-    for v in x:
-        if v >= smallest:
-            rest += v - mean
-            deviation += (v - mean) ** 2
-    mean += rest / d  # what rounding left of it
-    deviation -= rest * rest / d
-    slope = math.sqrt((d - k * k) / (d * deviation)) if d > k * k and deviation > 0 else 0.0
-    for i in range(x.size):
-        out[i] = max(0.0, k / d + slope * (x[i] - mean)) if x[i] >= smallest else 0.0
+def smallest_in_support(x: Any, k: float) -> float:
+    """The least depth in the support, by a quickselect that overwrites ``x``.
+
+    v belongs to the support iff v exceeds the threshold of {x ≥ v}, and whatever is larger than such a v does too.
+    """
+    d, s1, s2 = 0, 0.0, 0.0  # of the entries known to be in the support
+    smallest = 0.0
+    size, random = x.size, np.uint64(88172645463325252)
+    while size > 0:
+        random = xorshift(random)
+        pivot = x[int(random % np.uint64(size))]
+        more, t1, t2 = d, s1, s2
+        for i in range(size):
+            t = x[i] if x[i] >= pivot else 0.0
+            t1 += t
+            t2 += t * t
+            more += x[i] >= pivot
+        root = math.sqrt(max(0.0, more * t2 - t1 * t1) / max(more - k * k, 1e-300))
+        if more <= k * k or pivot > (t1 - k * root) / more:
+            d, s1, s2, smallest = more, t1, t2, pivot
+            size = keep_below(x, size, pivot)
+        else:
+            size = keep_above(x, size, pivot)
+    return smallest
+
+
+@piece
+def xorshift(state: Any) -> Any:
+    """The next of Marsaglia's 64-bit pseudorandom numbers."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    return state ^ (state << np.uint64(17))
+
+
+@piece
+def keep_below(x: Any, size: int, pivot: float) -> int:
+    """Move those of the first ``size`` entries that are below the pivot to the front; how many. Without a branch."""
+    n = 0
+    for i in range(size):
+        x[n] = x[i]
+        n += x[i] < pivot
+    return n
+
+
+@piece
+def keep_above(x: Any, size: int, pivot: float) -> int:
+    """The same for those above the pivot."""
+    n = 0
+    for i in range(size):
+        x[n] = x[i]
+        n += x[i] > pivot
+    return n

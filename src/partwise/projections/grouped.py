@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from .fast import sums_above
+from .fast import positive_sums
 from .sets import as_sparsity, l1_norm, sparse_opt
 
 
@@ -104,5 +104,5 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
 
 def norm_above(x: npt.NDArray[Any], a: float) -> float:
     """‖(x − a)₊‖₁ / ‖(x − a)₊‖₂, or that of its largest entry where none lies above a."""
-    d, s1, s2 = sums_above(x, a)
-    return min(max(s1 / math.sqrt(s2), 1.0), math.sqrt(x.size)) if d > 0 and s2 > 0 else 1.0
+    s1, s2 = positive_sums(x, a)
+    return min(max(s1 / math.sqrt(s2), 1.0), math.sqrt(x.size)) if s2 > 0 else 1.0

@@ -22,20 +22,19 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from .columns import ALTERNATING, AT_MOST, FAST, NEAREST_NORM, NONNEGATIVE, OWN_NORM, SORTED, project_column
+from .alternating import sparse_opt_alternating
+from .careful import Vector
+from .fast import positive_sums, sparse_opt_fast
+from .largest import keep_largest
+from .sorted import sparse_opt_sorted
 
 Method = Literal["fast", "sorted", "hoyer"]
-METHODS: dict[str, int] = {"fast": FAST, "sorted": SORTED, "hoyer": ALTERNATING}
-
-NOTHING = np.empty(0)
+METHODS = {"fast": sparse_opt_fast, "sorted": sparse_opt_sorted, "hoyer": sparse_opt_alternating}
 
 
 @runtime_checkable
 class Projection(Protocol):
-    """What a factor's columns may be made to lie in.
-
-    Any object with this call serves as a set. One that also has ``encoded`` is reached from compiled code.
-    """
+    """What a factor's columns may be made to lie in. Any object with this call serves as a set."""
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
@@ -72,39 +71,40 @@ def l1_norm(sparsity: float, m: int) -> float:
     return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
 
 
-class _Compiled:
-    """The call that all sets share: check, then the compiled projection."""
+class Checked:
+    """The call that all sets share: check, then `write`."""
 
     unit_norm: ClassVar[bool] = False
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        """Write to ``out`` (which may be ``near``) the point nearest to ``b``."""
         raise NotImplementedError
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
         vector = as_vector(b)
-        other = NOTHING if near is None else as_vector(near, "near").astype(float, copy=False)
-        if near is not None and other.size != vector.size:
+        other = None if near is None else as_vector(near, "near").astype(vector.dtype, copy=False)
+        if other is not None and other.size != vector.size:
             raise ValueError(f"near has {other.size} entries and b has {vector.size}: they must agree")
         out = np.empty_like(vector)
-        project_column(*self.encoded(vector.size), vector, other, out, math.nan)
+        self.write(vector, other, out)
         return out
 
 
 @dataclass(frozen=True)
-class Nonnegative(_Compiled):
+class Nonnegative(Checked):
     """{y ≥ 0}.
 
     >>> Nonnegative()([3.0, -1.0, 2.0])
     array([3., 0., 2.])
     """
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
-        return NONNEGATIVE, 0.0, 0.0
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        np.maximum(b, 0, out=out)
 
 
 @dataclass(frozen=True)
-class Hoyer(_Compiled):
+class Hoyer(Checked):
     """{y ≥ 0, ‖y‖₂ = 1, Hoyer sparsity of y = ``sparsity``}.
 
     Parameters
@@ -130,9 +130,13 @@ class Hoyer(_Compiled):
         object.__setattr__(self, "sparsity", as_sparsity(self.sparsity))
         check_method(self.method)
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
+    def l1_range(self, m: int) -> tuple[float, float]:
+        """The least and the largest ‖y‖₁ of vectors of length ``m``."""
         k = l1_norm(self.sparsity, m)
-        return METHODS[self.method], k, k
+        return k, k
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        METHODS[self.method](b, l1_norm(self.sparsity, b.size), near, out)
 
     def relaxed(self, share: float) -> Hoyer:
         """The set with that share of the sparsity."""
@@ -140,7 +144,7 @@ class Hoyer(_Compiled):
 
 
 @dataclass(frozen=True)
-class HoyerBetween(_Compiled):
+class HoyerBetween(Checked):
     """{y ≥ 0, ‖y‖₂ = 1, ``lo`` ≤ Hoyer sparsity of y ≤ ``hi``}; None leaves an end open.
 
     Reference: M. Heiler and C. Schnörr, "Learning sparse representations by non-negative matrix factorization and
@@ -165,10 +169,19 @@ class HoyerBetween(_Compiled):
             raise ValueError(f"sparsity interval ({lo:g}, {hi:g}) is the wrong way round: give ({hi:g}, {lo:g})")
         check_method(self.method)
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
-        lo = 0.0 if self.lo is None else self.lo
-        hi = 1.0 if self.hi is None else self.hi
-        return METHODS[self.method], l1_norm(hi, m), l1_norm(lo, m)
+    def l1_range(self, m: int) -> tuple[float, float]:
+        """The least and the largest ‖y‖₁ of vectors of length ``m``."""
+        return l1_norm(1.0 if self.hi is None else self.hi, m), l1_norm(0.0 if self.lo is None else self.lo, m)
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        """Over low ≤ ‖y‖₁ ≤ high the best unit vector is the best one at k = ‖b₊‖₁ / ‖b₊‖₂, moved into [low, high]."""
+        low, high = self.l1_range(b.size)
+        if near is not None and b.max() == 0:  # on b's zeros every k is as good: near decides
+            ratio = norm_ratio(np.where(b == 0, near, 0))
+        else:
+            ratio = norm_ratio(b)
+        k = min(max(ratio, low), high)
+        METHODS[self.method](b, k, near, out)
 
     def relaxed(self, share: float) -> HoyerBetween:
         """The interval with that share of its lower end."""
@@ -176,7 +189,7 @@ class HoyerBetween(_Compiled):
 
 
 @dataclass(frozen=True)
-class AtMost(_Compiled):
+class AtMost(Checked):
     """{y ≥ 0, at most ``nonzeros`` entries nonzero}.
 
     Examples
@@ -192,12 +205,14 @@ class AtMost(_Compiled):
             raise ValueError(f"nonzeros={self.nonzeros!r}: give a whole number of at least 1")
         object.__setattr__(self, "nonzeros", int(self.nonzeros))
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
-        return AT_MOST, 0.0, float(self.nonzeros)
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        rows = b[None].copy()
+        keep_largest(rows, self.nonzeros, rows[:0] if near is None else near[None])
+        out[:] = rows[0]
 
 
 @dataclass(frozen=True)
-class FreeNorm(_Compiled):
+class FreeNorm(Checked):
     """{t·y: t ≥ 0, y in ``unit``}: the sparsity of a unit-norm set at any norm.
 
     Parameters
@@ -219,9 +234,10 @@ class FreeNorm(_Compiled):
         if not isinstance(self.unit, Hoyer | HoyerBetween):
             raise ValueError(f"unit={self.unit!r}: give a Hoyer or HoyerBetween set, whose points have unit norm")
 
-    def encoded(self, m: int) -> tuple[int, float, float]:
-        code, low, high = self.unit.encoded(m)
-        return code + (OWN_NORM if self.keep else NEAREST_NORM), low, high
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        size = 0.0 if near is None else norm(near)
+        self.unit.write(b, near / size if near is not None and size > 0 else None, out)
+        out *= norm(b) if self.keep else max(float(np.dot(out.astype(float), b)), 0.0)
 
     def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The nearest point in any case: at the norm that comes nearest."""
@@ -230,6 +246,20 @@ class FreeNorm(_Compiled):
     def relaxed(self, share: float) -> FreeNorm:
         """The set with that share of the sparsity."""
         return replace(self, unit=self.unit.relaxed(share))
+
+
+def norm(x: Vector) -> float:
+    """‖x‖₂, whatever its scale."""
+    top = float(np.abs(x).max())
+    return top * float(np.linalg.norm(x.astype(float) / top)) if top > 0 else 0.0
+
+
+def norm_ratio(b: Vector) -> float:
+    """‖b₊‖₁ / ‖b₊‖₂, whatever the scale of b; 1 if no entry is positive."""
+    s1, s2 = positive_sums(b, 0.0)
+    if not 1e-270 < s2 < 1e290 and b.max() > 0:
+        s1, s2 = positive_sums(np.maximum(b, 0) / b.max(), 0.0)
+    return s1 / math.sqrt(s2) if s2 > 0 else 1.0
 
 
 def check_method(method: Any, name: str = "method") -> None:
@@ -268,7 +298,7 @@ def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.ND
         raise ValueError(f"k={k} is outside [1, √m] = [1, {most:g}]: 1 is a single nonzero, √m is flat")
     k = min(max(float(k), 1.0), most)
     out = np.empty_like(vector)
-    project_column(METHODS[method], k, k, vector, NOTHING, out, math.nan)
+    METHODS[method](vector, k, None, out)
     return out
 
 

@@ -12,24 +12,20 @@ from typing import Any
 import numpy as np
 
 from ..compiled import kernel
-from .careful import settle, write_support
+from .careful import Vector, is_flat, write_by_support, write_flat
 
 
-@kernel
-def sparse_opt_sorted(b: Any, k: float, near: Any, out: Any) -> None:
+def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Write to ``out`` the y of S_k that maximises bᵀy."""
-    if k * k >= b.size * (1 - 4e-16):
-        out[:] = 1 / math.sqrt(b.size)
-        return
-    done, x = settle(b, k, near, out)
-    if not done:
-        write_support(x, smallest_by_sorting(x, k), k, out)
+    if is_flat(k, b.size):
+        write_flat(out)
+    else:
+        write_by_support(b, k, near, out, lambda depths: float(smallest_of_sorted(np.sort(depths), k)))
 
 
 @kernel
-def smallest_by_sorting(x: Any, k: float) -> float:
-    """The least x in the support: the last of the sorted entries that exceeds the threshold of those before it."""
-    a = np.sort(x)
+def smallest_of_sorted(a: Any, k: float) -> float:
+    """The least entry in the support: the last, from the largest down, above the threshold of those before it."""
     s1, s2 = 0.0, 0.0
     larger = a[-1]
     for p in range(1, a.size + 1):
@@ -40,6 +36,6 @@ def smallest_by_sorting(x: Any, k: float) -> float:
             lam = -math.sqrt(max(0.0, p * s2 - s1 * s1) / (p - k * k))
             mu = -s1 / p - k / p * lam
             if v <= -mu and v < larger:
-                return float(larger)
+                return larger
         larger = v
-    return float(a[0])
+    return a[0]

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from time import perf_counter
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
 from ..blocks import Block, nonnegative_encoder
 from ..checkpoint import Checkpoint, Resumed, check_place, problem_of
+from ..compiled import clock
 from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..factorize import Callback, Result, factorize
 from ..fit import Reviver, give_unit_norm
@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
         Far-apart samples of X, the paper's random start, a truncated SVD, or a few iterations at each of several lower
         sparsities. By default what the recipe starts from.
     max_iter, max_time : int, float
-        Iterations (200) and seconds at most.
+        Iterations (200) and seconds at most, without those spent on compiling.
     tol : float
         Stop when an iteration lowers the loss by no more than this share of it (mostly 1e-4; 0: never).
     kkt_tol : float
@@ -151,7 +151,7 @@ class Task:
     rank = "n_components"  # as the recipe calls it
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
-        self.started = perf_counter()
+        self.started = clock()
         self.options: dict[str, Any] = DEFAULTS | dict(options)
         if self.options["callback"] is not None and not callable(self.options["callback"]):
             raise ValueError(f"callback={self.options['callback']!r} cannot be called")

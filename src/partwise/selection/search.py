@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from ..ask import as_amount, as_choice, as_columns, as_count, as_generator, as_j
 from ..progress import counting_line
 from .finished import Finished
 from .heldout import Observed
-from .paths import KEYWORDS, Plan, go
+from .paths import KEYWORDS, Plan, Record, go
 from .table import Selection, tabulate
 
 
@@ -108,11 +108,17 @@ def select(
     ]  # the largest ranks first: they take longest
     line = counting_line("select", len(wanted), len(wanted) - len(left)) if verbose else nullcontext(lambda: None)
     with line as advance:
-        run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels are compiled for writable
-        for record in run(joblib.delayed(go)(observed, plan, *key) for key in left):
+        for record in gone(observed, plan, left, jobs):
             finished.add(record)
             advance()
     return tabulate([finished.records[key] for key in wanted], sparsities, plan.side)
+
+
+def gone(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs: int | None) -> Iterator[Record]:
+    """The record of each path, as they come: the last one from this process, so that workers find what it compiles."""
+    yield from (go(observed, plan, *key) for key in keys[-1:])
+    run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels are compiled for writable
+    yield from run(joblib.delayed(go)(observed, plan, *key) for key in keys[:-1])
 
 
 def as_ranks(ranks: Any) -> list[int]:

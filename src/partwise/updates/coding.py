@@ -16,7 +16,7 @@ import numpy as np
 from ..compiled import kernel
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
-from .pivot import Pivot, cholesky, grow_support, solve_support
+from .pivot import Pivot, cholesky, grow_support, room, solve_support
 from .protocol import State
 from .sequential import Sequential
 from .sets import Columns, Sets, Support
@@ -59,25 +59,25 @@ class Coding:
         if self.reverse:
             full, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
             solution = np.divide(full, scale, out=np.zeros(full.shape), where=scale > 0)
-            shrink_rows(solution, cross, gram, self.nonzeros)
+            shrink_rows(solution, cross, gram, self.nonzeros, *room(len(gram)))
         else:
             solution = np.zeros(cross.shape)
-            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros)
+            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros, *room(len(gram)))
         factor[...] = solution * scale
         return factor, {"calls": calls + 1}
 
 
 @kernel
-def shrink_rows(h: Any, cross: Any, gram: Any, most: int) -> None:
+def shrink_rows(h: Any, cross: Any, gram: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
     """Drop the smallest entry of each row and solve again on the rest (entries that turn negative go too)."""
     r = gram.shape[0]
-    passive = np.empty(r, dtype=np.bool_)
-    factor, x, dual = np.empty((r, r)), np.empty(r), np.empty(r)
+    x, y, passive, members = vectors[0], vectors[1], places[0], places[1]
     for i in range(h.shape[0]):
-        size = 0
-        least = 1e-12 * h[i].max()  # what is smaller is rounding
+        top, size = 0.0, 0
         for a in range(r):
-            passive[a] = h[i, a] > least
+            top = max(top, h[i, a])
+        for a in range(r):
+            passive[a] = h[i, a] > 1e-12 * top  # what is smaller is rounding
             h[i, a] = h[i, a] if passive[a] else 0.0
             size += passive[a]
         while size > most:
@@ -85,16 +85,16 @@ def shrink_rows(h: Any, cross: Any, gram: Any, most: int) -> None:
             for a in range(r):
                 if passive[a] and (smallest < 0 or h[i, a] < h[i, smallest]):
                     smallest = a
-            passive[smallest] = False
+            passive[smallest] = 0
             size -= 1
             h[i, smallest] = 0.0
             negative = True
-            while negative and size > 0 and cholesky(gram, passive, factor) > 0:
-                solve_support(gram, cross[i], passive, factor, x, dual)
+            while negative and size > 0 and cholesky(gram, passive, members, factor) > 0:
+                solve_support(gram, cross[i], passive, members, size, factor, y, x)
                 negative = False
                 for a in range(r):
                     if passive[a] and x[a] <= 0:
-                        passive[a] = False
+                        passive[a] = 0
                         negative = True
                         size -= 1
                 for a in range(r):

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compiled import kernel
+from ..compiled import kernel, piece
 from ..statistics import Array, Stats
-from .pivot import cholesky, solve_support
+from .pivot import cholesky, room, solve_support
 from .protocol import State
 from .sets import Sets
 
@@ -44,21 +44,22 @@ class Path:
         """Replace ``factor``."""
         cross, gram, scale = stats.normalised()  # the penalty knows no part's size
         solution = np.zeros(cross.shape)
-        follow_rows(solution, cross, gram, self.nonzeros, self.refit)
+        follow_rows(solution, cross, gram, self.nonzeros, self.refit, *room(len(gram)))
         factor[...] = solution * scale
         return factor, state
 
 
 @kernel
-def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
+def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: Any, vectors: Any, places: Any) -> None:
     """Follow the path of each row."""
     r = gram.shape[0]
-    passive = np.empty(r, dtype=np.bool_)
-    useless = np.empty(r, dtype=np.bool_)
-    factor, x, ray, dual, ones = np.empty((r, r)), np.empty(r), np.empty(r), np.empty(r), np.ones(r)
+    x, ray, y, ones = vectors[0], vectors[1], vectors[2], vectors[3]
+    passive, useless, members = places[0], places[1], places[2]
+    for a in range(r):
+        ones[a] = 1.0
     for i in range(h.shape[0]):
         for a in range(r):
-            passive[a], useless[a], h[i, a] = False, gram[a, a] <= 0, 0.0
+            passive[a], useless[a], h[i, a] = 0, gram[a, a] <= 0, 0.0
         size, left, last = 0, -1, -1
         level = largest_slope(cross[i], useless)
         floor = 1e-13 * level  # what happens below is rounding: the path is at its end
@@ -67,10 +68,10 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
                 break
             # on the support h(λ) = x − λ·ray
             if size:
-                if cholesky(gram, passive, factor) < 0:
+                if cholesky(gram, passive, members, factor) < 0:
                     break
-                solve_support(gram, ones, passive, factor, ray, dual)
-                solve_support(gram, cross[i], passive, factor, x, dual)
+                solve_support(gram, ones, passive, members, size, factor, y, ray)
+                solve_support(gram, cross[i], passive, members, size, factor, y, x)
             following, event, joins = floor, -1, False
             for a in range(r):
                 if passive[a] and ray[a] < 0:  # falls as λ falls
@@ -98,20 +99,20 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool) -> None:
                 break
             passive[event] = joins
             size += 1 if joins else -1
-            if joins and cholesky(gram, passive, factor) < 0:
-                passive[event], useless[event] = False, True
+            if joins and cholesky(gram, passive, members, factor) < 0:
+                passive[event], useless[event] = 0, 1
                 size -= 1
             elif joins:
                 last = event
             else:
                 left, h[i, event] = event, 0.0
         if size > most:
-            passive[last] = False
+            passive[last] = 0
         if refit:
-            solve_chosen(h[i], cross[i], gram, passive, factor, x, dual)
+            solve_chosen(h[i], cross[i], gram, passive, members, factor, y, x)
 
 
-@kernel
+@piece
 def largest_slope(c: Any, useless: Any) -> float:
     """The largest entry that may join first, a little enlarged so that it does."""
     top = 0.0
@@ -121,25 +122,26 @@ def largest_slope(c: Any, useless: Any) -> float:
     return top * (1 + 1e-12)
 
 
-@kernel
+@piece
 def break_at(h: Any, i: int, x: Any, ray: Any, passive: Any, level: float) -> None:
     """h at that point of the path."""
     for a in range(passive.size):
         h[i, a] = max(x[a] - level * ray[a], 0.0) if passive[a] else 0.0
 
 
-@kernel
-def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, factor: Any, x: Any, dual: Any) -> None:
-    """Least squares on the support, entries that turn negative leaving it."""
-    negative = True
-    while negative:
-        if cholesky(gram, passive, factor) <= 0:
-            return
-        solve_support(gram, c, passive, factor, x, dual)
+@piece
+def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, members: Any, factor: Any, y: Any, x: Any) -> None:
+    """Least squares on the support, entries that turn negative leaving it; h stays if none or no solution is left."""
+    negative, size = True, 1
+    while negative and size > 0:
+        size = cholesky(gram, passive, members, factor)
         negative = False
+        if size > 0:
+            solve_support(gram, c, passive, members, size, factor, y, x)
+            for a in range(h.size):
+                if passive[a] and x[a] <= 0:
+                    passive[a] = 0
+                    negative = True
+    if size > 0:
         for a in range(h.size):
-            if passive[a] and x[a] <= 0:
-                passive[a] = False
-                negative = True
-    for a in range(h.size):
-        h[a] = x[a]
+            h[a] = x[a] if passive[a] else 0.0

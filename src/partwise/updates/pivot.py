@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compiled import kernel, reduction
+from ..compiled import kernel, piece
 from ..statistics import Array, Stats
 from .protocol import State, require_nonnegative
 from .sets import Sets
@@ -40,10 +40,17 @@ class Pivot:
         cross, gram, scale = stats.normalised()  # parts of all sizes count alike
         used = scale > 0
         solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
-        open_rows = solve_rows(solution, cross, gram, grouped(solution > 0))
-        grow_support(solution, cross, gram, open_rows, len(gram))
+        unsolved = np.ones(len(factor), dtype=bool)
+        solve_rows(solution, cross, gram, grouped(solution > 0), unsolved, *room(len(gram)))
+        if unsolved.any():
+            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *room(len(gram)))
         factor[...] = np.where(used, solution * scale, factor)
         return factor, state
+
+
+def room(r: int) -> tuple[Array, Array, Array]:
+    """What the kernels write to: a Cholesky factor, some vectors, and sets of columns."""
+    return np.empty((r, r)), np.empty((4, r)), np.empty((3, r), dtype=np.int64)
 
 
 def grouped(support: Array) -> Array:
@@ -52,173 +59,139 @@ def grouped(support: Array) -> Array:
 
 
 @kernel
-def solve_rows(h: Any, cross: Any, gram: Any, order: Any) -> Any:
-    """Solve every row from its own support; those that a singular Gram matrix leaves open."""
+def solve_rows(
+    h: Any, cross: Any, gram: Any, order: Any, unsolved: Any, factor: Any, vectors: Any, places: Any
+) -> None:
+    """Solve every row from its own support; those that a singular Gram matrix leaves open stay marked as unsolved."""
     r = gram.shape[0]
-    open_rows = np.zeros(h.shape[0], dtype=np.bool_)
-    passive, held = np.empty(r, dtype=np.bool_), np.zeros(r, dtype=np.bool_)
-    factor = np.empty((r, r))
-    held_size = -1  # the support whose Cholesky factor is at hand: none yet
-    dual = np.empty(r)
-    x = np.empty(r)
+    z, y, passive, held, members = vectors[0], vectors[1], places[0], places[1], places[2]
+    size = -1  # of the support whose Cholesky factor is at hand: none yet
     for n in range(order.size):
         i = order[n]
-        size = 0.0
+        c, row = cross[i], h[i]
+        rounding = 0.0
         for a in range(r):
-            size = max(size, abs(cross[i, a]))
-            passive[a] = h[i, a] > 0 and gram[a, a] > 0
+            rounding = max(rounding, 1e-13 * abs(c[a]))
+            passive[a] = row[a] > 0
         fewest, patience = r + 1, 3
-        solved = False
         for _ in range(100 + 10 * r):
-            same = held_size >= 0
+            same = size >= 0
             for a in range(r):
                 same = same and held[a] == passive[a]
+                held[a] = passive[a]
             if not same:
-                for a in range(r):
-                    held[a] = passive[a]
-                held_size = cholesky(gram, passive, factor)
-            if held_size < 0:
+                size = cholesky(gram, passive, members, factor)
+            if size < 0:
                 break
-            solve_support(gram, cross[i], passive, factor, x, dual)
+            solve_support(gram, c, passive, members, size, factor, y, z)
             wrong, last = 0, -1
             for a in range(r):
-                if (passive[a] and x[a] < 0) or (not passive[a] and dual[a] < -1e-13 * size and gram[a, a] > 0):
-                    wrong += 1
-                    last = a
+                if z[a] < (0.0 if passive[a] else -rounding):
+                    wrong, last = wrong + 1, a
             if wrong == 0:
-                solved = True
+                unsolved[i] = False
+                for a in range(r):
+                    row[a] = z[a] if passive[a] else 0.0
                 break
+            patience -= 1
             if wrong < fewest:
                 fewest, patience = wrong, 3
-            else:
-                patience -= 1
             for a in range(r):
-                if (passive[a] and x[a] < 0) or (not passive[a] and dual[a] < -1e-13 * size and gram[a, a] > 0):
-                    if patience >= 0 or a == last:
-                        passive[a] = not passive[a]
-        open_rows[i] = not solved
-        for a in range(r):
-            h[i, a] = x[a] if solved else h[i, a]
-    return indices(open_rows)
+                if z[a] < (0.0 if passive[a] else -rounding) and (patience >= 0 or a == last):
+                    passive[a] = 1 - passive[a]
 
 
-@kernel
-def indices(chosen: Any) -> Any:
-    """Where ``chosen`` is true."""
-    where = np.empty(chosen.size, dtype=np.int64)
-    n = 0
-    for i in range(chosen.size):
-        where[n] = i
-        n += chosen[i]
-    return where[:n]
-
-
-@kernel
-def how_many(chosen: Any) -> int:
-    """How often ``chosen`` is true."""
-    n = 0
-    for i in range(chosen.size):
-        n += chosen[i]
-    return n
-
-
-@kernel
-def cholesky(gram: Any, passive: Any, factor: Any) -> int:
-    """The Cholesky factor of gram[passive][:, passive] and its size, or −1 where it is singular."""
-    members = indices(passive)
-    for p in range(members.size):
-        a = members[p]
+@piece
+def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
+    """Write the members of a support and the Cholesky factor of their Gram matrix; how many, or −1: it is singular."""
+    size = 0
+    for a in range(passive.size):
+        members[size] = a
+        size += passive[a]
+    p = 0
+    while p < size:
+        own, g = factor[p], gram[members[p]]
         for q in range(p + 1):
-            b = members[q]
-            total = gram[a, b] - row_product(factor, p, q)
-            if q < p:
-                factor[p, q] = total / factor[q, q]
-            elif total > 1e-13 * gram[a, a]:
-                factor[p, p] = math.sqrt(total)
-            else:
-                return -1
-    return members.size
+            other, total = factor[q], g[members[q]]
+            for n in range(q):
+                total -= own[n] * other[n]
+            own[q] = total / other[q] if q < p else total
+        p += 1
+        if own[p - 1] > 1e-13 * g[members[p - 1]]:
+            own[p - 1] = math.sqrt(own[p - 1])
+        else:
+            size = -1
+    return size
 
 
-@reduction
-def row_product(factor: Any, p: int, q: int) -> float:
-    """Σ_n factor_pn·factor_qn over n < q."""
-    total = 0.0
-    for n in range(q):
-        total += factor[p, n] * factor[q, n]
-    return total
-
-
-@kernel
-def solve_support(gram: Any, c: Any, passive: Any, factor: Any, x: Any, dual: Any) -> None:
-    """x solves the equations of the support and is zero elsewhere; dual = gram·x − c off the support."""
-    members = indices(passive)
-    for a in range(x.size):
-        x[a] = 0.0
-    for p in range(members.size):
-        total = c[members[p]]
+@piece
+def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, factor: Any, y: Any, z: Any) -> None:
+    """z is the solution of the equations of the support there, and its slope gram·x − c elsewhere; y is overwritten."""
+    for p in range(size):
+        own, total = factor[p], c[members[p]]
         for n in range(p):
-            total -= factor[p, n] * x[members[n]]
-        x[members[p]] = total / factor[p, p]
-    for p in range(members.size - 1, -1, -1):
-        total = x[members[p]]
-        for n in range(p + 1, members.size):
-            total -= factor[n, p] * x[members[n]]
-        x[members[p]] = total / factor[p, p]
-    for a in range(x.size):
-        dual[a] = 0.0
+            total -= own[n] * y[n]
+        y[p] = total / own[p]
+    for p in range(size - 1, -1, -1):
+        total = y[p]
+        for n in range(p + 1, size):
+            total -= factor[n, p] * y[n]
+        y[p] = total / factor[p, p]
+    for a in range(z.size):
         if not passive[a]:
-            dual[a] = -c[a]
-            for p in range(members.size):
-                dual[a] += gram[a, members[p]] * x[members[p]]
+            g, total = gram[a], -c[a]
+            for p in range(size):
+                total += g[members[p]] * y[p]
+            z[a] = total
+    for p in range(size):
+        z[members[p]] = y[p]
 
 
 @kernel
-def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int) -> None:
+def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
     """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time, and stays independent.
 
     An entry whose column depends on those of the support has nothing to add: its dual is zero but for rounding. It ends
     at the solution, or where ``most`` entries are positive.
     """
     r = gram.shape[0]
-    x, trial, dual = np.empty(r), np.empty(r), np.empty(r)
-    passive, useless = np.empty(r, dtype=np.bool_), np.empty(r, dtype=np.bool_)
-    factor = np.empty((r, r))
+    x, trial, y = vectors[0], vectors[1], vectors[2]
+    passive, useless, members = places[0], places[1], places[2]
     for n in range(rows.size):
         i = rows[n]
-        size = 0.0
+        c = cross[i]
+        rounding, size = 0.0, 0
         for a in range(r):
-            x[a], passive[a], useless[a] = 0.0, False, gram[a, a] <= 0
-            size = max(size, abs(cross[i, a]))
+            x[a], passive[a], useless[a] = 0.0, 0, gram[a, a] <= 0
+            rounding = max(rounding, 1e-13 * abs(c[a]))
         for _ in range(10 * r):
-            if how_many(passive) >= most:
-                break
-            best, where = -1e-13 * size, -1
+            best, where, size = -rounding, -1, 0
             for a in range(r):
+                size += passive[a]
                 if not passive[a] and not useless[a]:
-                    dual[a] = -cross[i, a]
+                    total = -c[a]
                     for b in range(r):
-                        dual[a] += gram[a, b] * x[b]
-                    if dual[a] < best:
-                        best, where = dual[a], a
-            if where < 0:
+                        total += gram[a, b] * x[b]
+                    if total < best:
+                        best, where = total, a
+            if where < 0 or size >= most:
                 break
-            passive[where] = True
-            if cholesky(gram, passive, factor) < 0:
-                passive[where], useless[where] = False, True
-                continue
-            while True:
-                solve_support(gram, cross[i], passive, factor, trial, dual)
+            passive[where] = 1
+            leaving = where
+            while leaving >= 0:
+                size = cholesky(gram, passive, members, factor)
+                if size < 0:  # only at first: what joined depends on the others
+                    passive[where], useless[where] = 0, 1
+                    break
+                solve_support(gram, c, passive, members, size, factor, y, trial)
                 share, leaving = 1.0, -1
                 for a in range(r):
                     if passive[a] and trial[a] <= 0 and x[a] <= share * (x[a] - trial[a]):
                         share, leaving = x[a] / (x[a] - trial[a]) if x[a] > 0 else 0.0, a
                 for a in range(r):
-                    x[a] += share * (trial[a] - x[a])
-                if leaving < 0:
-                    break
-                x[leaving], passive[leaving] = 0.0, False
-                useless[leaving] = leaving == where
-                cholesky(gram, passive, factor)
+                    x[a] += share * (trial[a] - x[a]) * passive[a]
+                if leaving >= 0:
+                    x[leaving], passive[leaving] = 0.0, 0
+                    useless[leaving] = leaving == where
         for a in range(r):
             h[i, a] = max(x[a], 0.0)

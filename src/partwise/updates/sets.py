@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from ..compiled import kernel
-from ..projections import Grouped, Hoyer, Nonnegative, Projection, hoyer_sparsity
-from ..projections.columns import project_column, project_columns
+from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
+from ..projections.largest import keep_largest
+from ..projections.sets import Checked
 from ..statistics import Array
 
 
@@ -49,8 +49,8 @@ class Sets(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encoded(self, m: int) -> Array | None:
-        """What compiled code needs to know of the columns' sets, for columns of length ``m``; None: no code."""
+    def l1_ranges(self, m: int) -> Array:
+        """The least and the largest ‖y‖₁ of each column of length ``m`` that the kernel can solve; nan: it cannot."""
         ...
 
     def relaxed(self, share: float) -> Any:
@@ -60,6 +60,19 @@ class Sets(Protocol):
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Move ``factor`` to the nearest point, in place; ``near`` decides among equally near ones."""
         ...
+
+
+def solved_fast(projection: Projection) -> TypeGuard[Hoyer | HoyerBetween]:
+    """Whether `fast.write_solution` finds the nearest point."""
+    return isinstance(projection, Hoyer | HoyerBetween) and projection.method == "fast"
+
+
+def write_nearest(projection: Projection, b: Array, near: Array | None, out: Array, checked: bool = True) -> None:
+    """Write to ``out`` (which may be ``near``) the point nearest to ``b``; what is not ``checked`` may be refused."""
+    if checked and isinstance(projection, Checked):
+        projection.write(b, near, out)
+    else:
+        out[:] = projection(b, near=near)
 
 
 @dataclass(frozen=True)
@@ -111,15 +124,14 @@ class Columns:
         """Whether each row has a set of its own."""
         return self.nonnegative
 
-    def encoded(self, m: int) -> Array | None:
-        """What compiled code needs to know of the sets, for columns of length ``m``; None if some set has no code."""
-        if m not in self._tables:
-            known = all(hasattr(s, "encoded") for s in self.sets)
-            self._tables[m] = np.array([s.encoded(m) for s in self.sets]) if known else None  # type: ignore[attr-defined]
-        return self._tables[m]
+    def l1_ranges(self, m: int) -> Array:
+        """The least and the largest ‖y‖₁ of each column of length ``m`` that the kernel can solve; nan: it cannot."""
+        if m not in self._ranges:
+            self._ranges[m] = np.array([s.l1_range(m) if solved_fast(s) else (np.nan, np.nan) for s in self.sets])
+        return self._ranges[m]
 
     @cached_property
-    def _tables(self) -> dict[int, Array | None]:
+    def _ranges(self) -> dict[int, Array]:
         return {}
 
     def relaxed(self, share: float) -> Columns:
@@ -130,13 +142,9 @@ class Columns:
         """Move every column of ``factor`` to the nearest point of its set, in place."""
         if self.nonnegative:
             return np.maximum(factor, 0, out=factor)
-        table = self.encoded(len(factor))
-        if table is not None and factor.flags.f_contiguous and np.isfinite(factor).all():
-            other = np.empty((0, 0)) if near is None else np.ascontiguousarray(near.T, dtype=float)
-            project_columns(table, factor.T, other)
-            return factor
+        checked = bool(np.isfinite(factor).all())
         for j, s in enumerate(self.sets):
-            factor[:, j] = s(factor[:, j], near=None if near is None else near[:, j])
+            write_nearest(s, factor[:, j].copy(), None if near is None else near[:, j], factor[:, j], checked)
         return factor
 
 
@@ -165,8 +173,9 @@ class Rows:
         """What one column may be while the zeros of the others stay: its own zeros stay too."""
         return Support()
 
-    def encoded(self, m: int) -> None:
-        """Columns have no set of their own."""
+    def l1_ranges(self, m: int) -> Array:
+        """None that the kernel can solve."""
+        return np.full((self.r, 2), np.nan)
 
     def relaxed(self, share: float) -> Rows:
         """The same sets: they have no weaker kin."""
@@ -174,9 +183,8 @@ class Rows:
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Move every row of ``factor`` to the nearest point of the set, in place."""
-        if hasattr(self.row, "encoded"):
-            code, low, high = self.row.encoded(factor.shape[1])
-            project_rows(code, low, high, factor, np.empty((0, 0)) if near is None else near.astype(float))
+        if isinstance(self.row, AtMost):
+            keep_largest(factor, self.row.nonzeros, factor[:0] if near is None else near.astype(factor.dtype))
             return factor
         for i, row in enumerate(factor):
             factor[i] = self.row(row, near=None if near is None else near[i])
@@ -235,8 +243,9 @@ class Whole:
         """The sparsity that a column has while the others keep theirs."""
         return Present(self.group.sparsity)
 
-    def encoded(self, m: int) -> None:
-        """Columns have no set of their own."""
+    def l1_ranges(self, m: int) -> Array:
+        """None that the kernel can solve."""
+        return np.full((self.r, 2), np.nan)
 
     def relaxed(self, share: float) -> Whole:
         """The set with that share of the mean sparsity."""
@@ -246,14 +255,3 @@ class Whole:
         """Move ``factor`` to the nearest point, in place."""
         factor[...] = self.group(factor)
         return factor
-
-
-@kernel
-def project_rows(code: int, low: float, high: float, factor: Any, near: Any) -> None:
-    """Move every row to the nearest point of one set; ``near`` (empty: none) decides among equals."""
-    row, out = np.empty(factor.shape[1], dtype=factor.dtype), np.empty(factor.shape[1], dtype=factor.dtype)
-    for i in range(factor.shape[0]):
-        row[:] = factor[i]
-        other = near[i].copy() if near.size else near.ravel()
-        project_column(code, low, high, row, other, out, np.nan)
-        factor[i] = out

@@ -1,0 +1,63 @@
+"""The largest entries of each row, for sets of at most so many nonzeros."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..compiled import kernel, piece
+from .careful import keep_above, keep_below, xorshift
+
+
+@kernel
+def keep_largest(rows: Any, count: int, near: Any) -> None:
+    """Keep the ``count`` largest positive entries of each row, in place.
+
+    Of equal ones those stay where ``near`` (of the same shape, or empty) is larger, then the first.
+    """
+    m = rows.shape[1]
+    x, preference = np.empty(m), np.zeros(m)
+    for i in range(rows.shape[0]):
+        for f in range(m):
+            x[f] = rows[i, f]
+            if near.size:
+                preference[f] = near[i, f]
+        edge = nth_largest(x, m, count) if count < m else -math.inf
+        room, n = count, 0
+        for f in range(m):
+            room -= rows[i, f] > edge
+            if rows[i, f] == edge:
+                x[n] = preference[f]
+                n += 1
+        inner_edge = nth_largest(x, n, room) if n else 0.0
+        for f in range(m):
+            room -= rows[i, f] == edge and preference[f] > inner_edge
+        for f in range(m):
+            keep = rows[i, f] > edge
+            if rows[i, f] == edge:
+                first = preference[f] == inner_edge and room > 0
+                room -= first
+                keep = first or preference[f] > inner_edge
+            rows[i, f] = max(rows[i, f], 0.0) if keep else 0.0
+
+
+@piece
+def nth_largest(x: Any, size: int, n: int) -> float:
+    """The n-th largest of the first ``size`` entries of ``x`` (overwritten), in expected linear time."""
+    random = np.uint64(88172645463325252)
+    pivot = math.nan
+    while n > 0:
+        random = xorshift(random)
+        pivot = x[int(random % np.uint64(size))]
+        larger = 0
+        for i in range(size):
+            larger += x[i] > pivot
+        if larger >= n:
+            size = keep_above(x, size, pivot)
+        else:
+            smaller = keep_below(x, size, pivot)
+            n -= size - smaller
+            size = smaller
+    return pivot
