@@ -256,9 +256,9 @@ def norm(x: Vector) -> float:
 
 def norm_ratio(b: Vector) -> float:
     """‖b₊‖₁ / ‖b₊‖₂, whatever the scale of b; 1 if no entry is positive."""
-    s1, s2 = positive_sums(b, 0.0)
+    s1, s2 = map(float, positive_sums(b, 0.0))
     if not 1e-270 < s2 < 1e290 and b.max() > 0:
-        s1, s2 = positive_sums(np.maximum(b, 0) / b.max(), 0.0)
+        s1, s2 = map(float, positive_sums(np.maximum(b, 0) / b.max(), 0.0))
     return s1 / math.sqrt(s2) if s2 > 0 else 1.0
 
 
