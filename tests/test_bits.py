@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import partwise as pw
+from partwise.data import as_data
 
 N, M = 37, 45
 DENSE = np.random.default_rng(0).random((N, M)) * (np.random.default_rng(1).random((N, M)) < 0.6)
@@ -89,6 +90,14 @@ def test_values_at_another_address(make, X):
     for offset in (8, 36, 1):
         moved = elsewhere(X, offset)
         assert_same_bits(answers(make().fit(moved), moved), wanted)
+
+
+def test_kernels_see_aligned_arrays(X):
+    """For others they would be compiled anew, into code that may sum in another order."""
+    found = as_data(elsewhere(X, 1)).matrix
+    assert all(
+        array.flags.aligned for array in ((found.data, found.indices, found.indptr) if sp.issparse(X) else (found,))
+    )
 
 
 def test_values_that_must_not_be_written(make, X):
@@ -191,10 +200,11 @@ def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
     dask = pytest.importorskip("dask")
     import dask.array as da
 
+    given = da.from_array(DENSE.astype(dtype), chunks=(chunks, M))
+    if form == "CSR":
+        given = given.map_blocks(sp.csr_array, dtype=dtype, meta=sp.csr_array(np.empty((0, 0), dtype)))
+
     def found():
-        given = da.from_array(DENSE.astype(dtype), chunks=(chunks, M))
-        if form == "CSR":
-            given = given.map_blocks(sp.csr_array, dtype=dtype, meta=sp.csr_array(np.empty((0, 0), dtype)))
         with dask.config.set(scheduler="synchronous"):
             model = MODELS["parts"]()
             activations = model.fit_transform(given).compute()
@@ -205,3 +215,4 @@ def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
         with monkeypatch.context() as patch:
             move_everything(patch, offset)
             assert_same_bits(found(), wanted)
+            assert as_data(given).survey.squares.flags.aligned
