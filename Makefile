@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint tests jit-off clean
+.PHONY: demo test test-all lint tests jit-off cpus clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
@@ -24,6 +24,10 @@ PLAIN := compiled projections sets sparsity grouped statistics updates constrain
 	rivals_hostile estimators estimators_hostile transform
 jit-off: $(VENV)/dev
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" $(PLAIN:%=tests/test_%.py)
+
+# the tests of equal bits, with the BLAS and the kernels of other CPUs; their kernels have a cache of their own
+cpus: $(VENV)/dev
+	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
 
 # the tests on every supported Python that the machine has
 test-all:

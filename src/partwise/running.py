@@ -7,6 +7,7 @@ JMLR 11 (2010); the paper's outlook names it for data that comes in chunks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,10 @@ class Running:
     parts: Array
     stats: Stats | None
     state: State
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled, with arrays of its own: those that Dask sends lie at any address, see `as_factor`."""
+        self.__dict__.update(deepcopy(state))
 
     def step(self, batch: Matrix, encoder: Block, block: Block, keep: float) -> float:
         """Solve the batch's activations, add its statistics to ``keep`` times the old ones, and update the parts.

@@ -122,6 +122,15 @@ class Ratios:
         return self
 
 
+def as_factor(array: Array, dtype: Any = None) -> Array:
+    """An array in the layout that every factor has: columns contiguous, aligned, writable.
+
+    BLAS and compiled kernels take another path for another layout, with other last digits. What was pickled, mapped
+    from a file or sent by Dask may have any.
+    """
+    return np.require(array, dtype, ["F", "A", "W", "E"])
+
+
 def gram(factor: Array) -> Array:
     """FᵀF as a double precision array; multiplied in the precision of ``factor``."""
     if not isinstance(factor, np.ndarray):  # a factor that lies elsewhere knows its own

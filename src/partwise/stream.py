@@ -19,7 +19,7 @@ from .data import Chunked, Data, Held, Matrix
 from .fit import Fit, Reviver, column_norms, exact_relative_error
 from .metrics import largest_move, shares
 from .start import Factors, Placed, Zeros, best_fit
-from .statistics import Array, Stats, gram
+from .statistics import Array, Stats, as_factor, gram
 from .updates import Known
 
 
@@ -282,7 +282,7 @@ class SolvedInChunks:
 
 def appraised(data: Any, parts: Array, activations: Array) -> Solved:
     """What activations that are settled leave and explain, for X in memory."""
-    parts = np.asfortranarray(parts, dtype=data.dtype)
+    parts = as_factor(parts, data.dtype)
     _, loss, fitted = settled(parts.shape[1]).solved(data, parts, activations)
     return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
 
@@ -294,7 +294,7 @@ def solve_activations(
 
     Those that are ``known`` already stay.
     """
-    parts = np.asfortranarray(parts, dtype=data.dtype)
+    parts = as_factor(parts, data.dtype)
     r = parts.shape[1]
     encoder = encoder or nonnegative_encoder(r)
     start: Zeros | Placed = Zeros(r, data.dtype)

@@ -11,6 +11,7 @@ import pickle
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -116,7 +117,7 @@ class DaskData(Chunked):
         while len(answers) > 1:
             answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
         (answer,) = self.compute(answers, homes)
-        return answer
+        return deepcopy(answer)  # arrays that Dask has sent lie at any address, see `as_factor`
 
     def chunks(self) -> Iterator[Matrix]:
         """One chunk after the other, brought here."""

@@ -27,7 +27,8 @@ class SparseData(Matrix):
         if X.format not in ("csr", "csc"):
             X = X.tocsr()
         X = X.astype(self.dtype, copy=False)
-        if not X.has_canonical_format:  # entries stored twice mean their sum
+        aligned = all(array.flags.aligned for array in (X.data, X.indices, X.indptr))  # as in `as_floats`
+        if not (aligned and X.has_canonical_format):  # entries stored twice mean their sum
             X = X.copy()
             X.sum_duplicates()
         self.matrix = X

@@ -20,7 +20,8 @@ def as_floats(X: Any) -> Array:
     """X as an array in the precision to work in; objects are taken for numbers."""
     check_unmasked(X)
     array = np.asarray(X)
-    return array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
+    array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
+    return np.require(array, requirements="A")  # Dask puts what it receives at any address, NumPy reorders it for BLAS
 
 
 def check_unmasked(X: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import dask
@@ -56,4 +57,8 @@ def forget_everywhere(client: Any, fit: str) -> None:
     """Drop what a fit has left in the workers."""
     forget(fit)
     if client is not None and client.status == "running":
-        client.run(forget_there, fit, wait=False)
+        order = partial(client.run, forget_there, fit, wait=False)
+        if client.asynchronous:  # the garbage collector has come by in the client's own thread, which awaits it later
+            client.loop.add_callback(order)
+        else:
+            order()

@@ -15,7 +15,7 @@ from ..ask import as_bytes, as_choice
 from ..blocks import Block
 from ..data import Data, as_data, check_unmasked, is_lazy
 from ..projections import hoyer_sparsity
-from ..statistics import Array
+from ..statistics import Array, as_factor
 from ..stream import Solved, SolvedInChunks, solve_activations
 from ..updates import Known
 from .notebook import Shown
@@ -40,10 +40,10 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _parts(self) -> Array:
         """What activations are multiplied with (features × n_components)."""
-        parts = self.components_.T
+        parts = as_factor(self.components_.T)
         if not hasattr(self, "scaling_"):
             return parts
-        return parts @ self.scaling_.T.astype(parts.dtype)
+        return parts @ self.scaling_.T.astype(parts.dtype, order="F")
 
     def _solve(self, data: Data, known: Known | None = None) -> Solved | SolvedInChunks:
         """The best activations for the parts, but for those that are known."""

@@ -19,7 +19,7 @@ from ..middle import WithMiddle
 from ..projections import Method
 from ..slices import revive, starting_factors
 from ..start import Factors
-from ..statistics import Array, gram
+from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
 from .ssnmf import cheap_sweeps
 from .task import Options, Task, spelled_out
@@ -147,7 +147,7 @@ class TensorTask(Task):
 def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:
     """The activations of mode 0 for fixed ``factors`` of the other modes, and the relative error that they leave."""
     r = factors[0].shape[1]
-    rest = [np.asfortranarray(f, dtype=data.dtype) for f in factors]
+    rest = [as_factor(f, data.dtype) for f in factors]
     activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")
     everything = [activations, *rest]
     stats = data.statistics(everything, [gram(f) for f in everything], 0)

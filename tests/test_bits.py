@@ -1,0 +1,218 @@
+"""What gives the same bits on one machine, with the same versions and threads (docs/files.md, "What is reproducible").
+
+X has sizes at which BLAS takes other paths for other memory orders. `make cpus` runs this file as other CPUs would.
+"""
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import partwise as pw
+from partwise.data import as_data
+
+N, M = 37, 45
+DENSE = np.random.default_rng(0).random((N, M)) * (np.random.default_rng(1).random((N, M)) < 0.6)
+FORMS = {"dense": np.asarray, "by columns": np.asfortranarray, "CSR": sp.csr_array, "CSC": sp.csc_array}
+MODELS = {
+    "parts": lambda: pw.SparseNMF(3, sparsity=0.5, max_iter=4, tol=0, random_state=0),
+    "one part": lambda: pw.SparseNMF(1, sparsity=0.5, max_iter=4, tol=0, random_state=0),
+    "both sides": lambda: pw.SparseNMF(3, sparsity=0.5, activation_sparsity=0.3, max_iter=4, tol=0, random_state=0),
+    "mini-batch": lambda: pw.MiniBatchSparseNMF(3, sparsity=0.5, batch_size=16, max_iter=2, tol=0, random_state=0),
+}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the loss still falls"),
+    pytest.mark.filterwarnings("ignore::partwise.CapacityWarning"),
+]
+
+
+@pytest.fixture(name="dtype", params=["float64", "float32"])
+def precisions(request):
+    return request.param
+
+
+@pytest.fixture(name="X", params=FORMS)
+def forms(request, dtype):
+    return FORMS[request.param](DENSE.astype(dtype))
+
+
+@pytest.fixture(name="make", params=MODELS)
+def models(request):
+    return MODELS[request.param]
+
+
+def at(array, offset):
+    """The array in its memory order, so many bytes after an address that is a multiple of 64."""
+    room = np.empty(array.nbytes + 128, dtype=np.uint8)
+    start = -room.ctypes.data % 64 + offset
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    moved = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+    moved[...] = array
+    return moved
+
+
+def elsewhere(X, offset):
+    """X, dense or sparse, with all its arrays at such addresses."""
+    if not sp.issparse(X):
+        return at(X, offset)
+    moved = X.copy()
+    moved.data, moved.indices, moved.indptr = (at(a, offset) for a in (X.data, X.indices, X.indptr))
+    return moved
+
+
+def sent(value, offset):
+    """A value as it comes out of a pickle whose arrays came apart from it, at such addresses."""
+    buffers = []
+    data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=[at(np.frombuffer(b.raw(), np.uint8), offset) for b in buffers])
+
+
+def answers(model, X):
+    """All that a model has found, and finds."""
+    return [model.components_, model.transform(X), model.loss_curve_, np.array(model.score(X))]
+
+
+def assert_same_bits(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_values_at_another_address(make, X):
+    """Also where none of their dtype should lie: Dask puts arrays wherever a message has them."""
+    wanted = answers(make().fit(X), X)
+    for offset in (8, 36, 1):
+        moved = elsewhere(X, offset)
+        assert_same_bits(answers(make().fit(moved), moved), wanted)
+
+
+def test_kernels_see_aligned_arrays(X):
+    """For others they would be compiled anew, into code that may sum in another order."""
+    found = as_data(elsewhere(X, 1)).matrix
+    assert all(
+        array.flags.aligned for array in ((found.data, found.indices, found.indptr) if sp.issparse(X) else (found,))
+    )
+
+
+def test_values_that_must_not_be_written(make, X):
+    wanted, locked = answers(make().fit(X), X), elsewhere(X, 0)
+    for array in (locked.data, locked.indices, locked.indptr) if sp.issparse(X) else (locked,):
+        array.flags.writeable = False
+    assert_same_bits(answers(make().fit(locked), locked), wanted)
+
+
+def test_a_model_saved_and_loaded(make, X, tmp_path):
+    model = make().fit(X)
+    model.save(tmp_path / "parts.pw")
+    assert_same_bits(answers(pw.load(tmp_path / "parts.pw"), X), answers(model, X))
+
+
+def test_a_model_pickled_and_sent(make, X):
+    model = make().fit(X)
+    wanted = answers(model, X)
+    for again in (pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)):
+        assert_same_bits(answers(again, X), wanted)
+
+
+def test_a_stream_that_goes_on_elsewhere(X, tmp_path):
+    model = MODELS["mini-batch"]().partial_fit(X[:20])
+    model.save(tmp_path / "parts.pw")
+    others = [pw.load(tmp_path / "parts.pw"), pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)]
+    for again in (model, *others):
+        again.partial_fit(X[20:]).partial_fit(X[:30])
+    for again in others:
+        assert_same_bits([again.components_, again.transform(X)], [model.components_, model.transform(X)])
+
+
+@pytest.mark.parametrize("name", ["parts", "one part", "both sides"])
+def test_a_fit_that_is_resumed(name, X, tmp_path):
+    whole = MODELS[name]()
+    half = MODELS[name]().set_params(max_iter=2, checkpoint=tmp_path / "fit.pw")
+    half.fit(X)
+    rest = MODELS[name]().set_params(resume_from=tmp_path / "fit.pw")
+    assert_same_bits(answers(rest.fit(X), X), answers(whole.fit(X), X))
+
+
+def test_components_in_any_layout(make, X):
+    """A user may set them."""
+    model = make().fit(X)
+    wanted = model.transform(X)
+    for layout in (np.asfortranarray, lambda c: np.repeat(c, 2, axis=1)[:, ::2], lambda c: at(c, 1)):
+        again = make().fit(X)
+        again.components_ = layout(again.components_)
+        np.testing.assert_array_equal(again.transform(X), wanted)
+
+
+def test_another_memory_order_of_x_agrees_to_the_stated_tolerance(make, dtype):
+    by_rows = DENSE.astype(dtype)
+    by_columns = np.asfortranarray(by_rows)
+    a, b = make().fit(by_rows), make().fit(by_columns)
+    tolerance = 1e-8 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(a.components_, b.components_, atol=tolerance)
+    np.testing.assert_allclose(
+        a.transform(by_rows), b.transform(by_columns), atol=tolerance * a.transform(by_rows).max()
+    )
+
+
+def digest():
+    """Of the answers of some models; a process of its own prints it."""
+    found = hashlib.sha256()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for form in ("dense", "CSR"):
+            X = FORMS[form](DENSE)
+            for name in ("parts", "mini-batch"):
+                for array in answers(MODELS[name]().fit(X), X):
+                    found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def test_another_process():
+    code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_bits; print(test_bits.digest())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == digest()
+
+
+def move_everything(monkeypatch, offset):
+    """Let chunks and answers come as Dask sends them, at some address, without workers to send them."""
+    from partwise.data import cluster, visits
+
+    matrix, compute = visits.Place.matrix, cluster.DaskData.compute
+    monkeypatch.setattr(
+        visits.Place, "matrix", lambda place, block, m: matrix(place, elsewhere(block, offset + 24 * place.index), m)
+    )
+    monkeypatch.setattr(
+        cluster.DaskData, "compute", lambda *given: [sent(answer, offset) for answer in compute(*given)]
+    )
+
+
+@pytest.mark.parametrize("chunks", [(N,), (10, 1, 26)])
+@pytest.mark.parametrize("form", ["dense", "CSR"])
+def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
+    """test_cluster_processes.py has a cluster of processes do it, which takes longer."""
+    dask = pytest.importorskip("dask")
+    import dask.array as da
+
+    given = da.from_array(DENSE.astype(dtype), chunks=(chunks, M))
+    if form == "CSR":
+        given = given.map_blocks(sp.csr_array, dtype=dtype, meta=sp.csr_array(np.empty((0, 0), dtype)))
+
+    def found():
+        with dask.config.set(scheduler="synchronous"):
+            model = MODELS["parts"]()
+            activations = model.fit_transform(given).compute()
+            return [model.components_, activations, model.loss_curve_, np.array(model.score(given))]
+
+    wanted = found()
+    for offset in (8, 1):
+        with monkeypatch.context() as patch:
+            move_everything(patch, offset)
+            assert_same_bits(found(), wanted)
+            assert as_data(given).survey.squares.flags.aligned
