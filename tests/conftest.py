@@ -3,6 +3,7 @@
 A test that needs only some names them: ``@pytest.mark.parametrize("problem", ["planted"], indirect=True)``.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out, 
 from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 
 import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
