@@ -357,7 +357,7 @@ def killed(child, path, writes, rng):
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize(("kind", "least"), [("in memory", 25), ("in chunks", 5)])
 def test_killed_at_random_moments(path, kind, least):
     rng = np.random.default_rng(0)

@@ -59,7 +59,7 @@ def test_every_public_name_is_there():
         partwise.SparsNMF  # noqa: B018
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_demo(tmp_path):
     picture = tmp_path / "parts.png"
     done = partwise_command("demo", "--out", picture, "--components", 4, "--sparsity", 0.5, 0.25)
@@ -77,7 +77,7 @@ def test_demo(tmp_path):
         assert int(n_iter) > 0
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -96,7 +96,7 @@ def test_a_bad_value_is_one_line(tmp_path, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["nowhere/parts.png", "parts.docx", "folder.png"])
 def test_a_picture_that_cannot_be_written(tmp_path, name):
     (tmp_path / "folder.png").mkdir()
@@ -108,7 +108,7 @@ def test_a_picture_that_cannot_be_written(tmp_path, name):
     assert name.removeprefix("parts.") in last
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_the_picture_is_where_the_demo_says(tmp_path):
     done = partwise_command("demo", "--out", tmp_path / "parts", "--components", 2, "--sparsity", 0.2)
     assert done.returncode == 0

@@ -346,7 +346,7 @@ def test_another_number_of_features_is_refused(X):
 # Without Dask, or without a part of it
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_dask_is_imported_by_those_who_use_it_and_missed_by_nobody_else():
     code = """
 import sys

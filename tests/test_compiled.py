@@ -13,7 +13,7 @@ import pytest
 import partwise
 from partwise import compiled
 
-pytestmark = pytest.mark.heavy
+pytestmark = pytest.mark.compiled
 PACKAGE = Path(partwise.__file__).parent
 GRAM = np.array([[4.0, 1.0, 2.0], [1.0, 3.0, 0.5], [2.0, 0.5, 5.0]])
 FACTOR = f"""

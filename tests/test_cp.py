@@ -169,7 +169,7 @@ def test_a_fit_takes_little_memory_beyond_its_data(rng):
         tracemalloc.stop()
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_the_swimmers_come_apart(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "swimmers.png"

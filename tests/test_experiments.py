@@ -70,7 +70,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quick_run_leaves_numbers_a_picture_and_a_verdict(quick, name):
     rows = read(quick / f"{name}.csv")
@@ -86,7 +86,7 @@ def test_a_quick_run_leaves_numbers_a_picture_and_a_verdict(quick, name):
     assert all(line.count(" | ") == 4 for line in table)
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5", "figure6"])
 def test_all_start_alike_and_none_rises(quick, name):
     rows = read(quick / f"{name}.csv")

@@ -176,7 +176,7 @@ def test_sparse_parts_take_less(path, tmp_path):
     assert same(pw.load(path).components_, model.components_)
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_a_fresh_process_loads_it(path):
     model = fitted(sparsity=0.5)
     model.save(path)

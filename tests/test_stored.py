@@ -142,7 +142,7 @@ def test_four_samples_must_fit(X, kind, tmp_path):
     assert pw.ssnmf(stored, R, memory_limit=four, max_iter=2).n_iter == 2
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("init", ["random", "samples"])
 @pytest.mark.parametrize("kind", ["path", "HDF5", "anything with rows"])
 def test_memory_stays_within_the_limit(init, kind, tmp_path, monkeypatch, rng):
@@ -156,7 +156,7 @@ def test_memory_stays_within_the_limit(init, kind, tmp_path, monkeypatch, rng):
     assert peak_of(lambda: pw.ssnmf(stored, R, memory_limit=limit, **fit)) < limit + 4 * factor + 2 * looked_at
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_a_start_among_many_samples_takes_no_longer_than_some_passes(tmp_path, rng):
     data = as_data(saved(rng.random((40_000, 5)), tmp_path), 200_000)
     started = time.perf_counter()

@@ -252,7 +252,7 @@ except ValueError as error:
 """
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_cut_file_does_not_kill_the_process(order, tmp_path, rng):
     path = saved(np.asarray(rng.random((300, 40)), order=order), tmp_path)

@@ -44,7 +44,7 @@ def sparse(X):
 KINDS = {"dense": np.asarray, "tall": lambda X: X.T.copy(), "CSR": sparse, "CSC": lambda X: sparse(X).tocsc()}
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("sparsity", [None, 0.5, (0.2, 0.4)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges):
@@ -58,7 +58,7 @@ def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges)
     np.testing.assert_allclose(one.activations, two.activations, atol=1e-8 * scale)
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
     with threadpool_limits(limits=1):
         pw.ssnmf(sparse(X), 5, sparsity=0.5, **FIT)
@@ -68,7 +68,7 @@ def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
     assert max(ranges) == 3
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_estimators_take_n_jobs(X, ranges):
     found = [pw.SparseNMF(5, sparsity=0.5, n_jobs=n, **FIT | {"max_iter": 2}).fit(sparse(X)) for n in (1, 2)]
     assert set(ranges) == {2}
