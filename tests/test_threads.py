@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from catalogues import one_at_a_time
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
@@ -45,10 +46,9 @@ KINDS = {"dense": np.asarray, "tall": lambda X: X.T.copy(), "CSR": sparse, "CSC"
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("sparsity", [None, 0.5, (0.2, 0.4)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges):
-    data = KINDS[kind](X)
+@one_at_a_time(sparsity=[0.5, None, (0.2, 0.4)], form=KINDS)
+def test_the_number_of_threads_changes_rounding_alone(X, form, sparsity, ranges):
+    data = KINDS[form](X)
     one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_jobs=n, **FIT) for n in (1, 2, 2))
     assert set(ranges) == {2}
     np.testing.assert_array_equal(two.components, again.components)
