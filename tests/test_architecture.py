@@ -88,7 +88,7 @@ def test_what_is_public_says_what_it_is():
 
 
 def test_public_names_are_there():
-    assert set(partwise.__all__) <= set(dir(partwise))
+    assert dir(partwise) == sorted(partwise.__all__)
     assert all(getattr(partwise, name).__doc__ for name in partwise.__all__ if name != "__version__")
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         partwise.nonsense  # noqa: B018

@@ -85,6 +85,7 @@ def test_a_second_process_finds_the_kernels_and_a_changed_source_does_not(home):
     assert all(index != kept[name] for name, index in indexes(cache).items())
 
 
+@pytest.mark.slow
 def test_kernels_from_the_cache_give_the_same_bits_as_those_just_compiled(home):
     compiled_now, found = (run(home, SWEEP, NUMBA_CACHE_DIR=str(home / "cache")) for _ in range(2))
     assert compiled_now.returncode == 0, compiled_now.stderr
