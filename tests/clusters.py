@@ -95,7 +95,7 @@ def assert_same_model(model, wanted, tol=1e-8):
     np.testing.assert_allclose(model.loss_curve_, wanted.loss_curve_, atol=tol * wanted.loss_curve_[0])
 
 
-def eventually(true, seconds=5.0):
+def eventually(true, seconds=20.0):
     """Whether something comes true in time."""
     end = time.monotonic() + seconds
     while not true():
@@ -154,7 +154,7 @@ def two_processes():
 
 @pytest.fixture(name="client")
 def on_processes(processes):
-    with distributed.Client(processes) as found, no_longer_than(100):
+    with distributed.Client(processes) as found, no_longer_than(300):
         assert cluster_data.active_client() is found
         found.run(lambda: importlib.import_module("partwise.data.visits").KEPT.clear())
         yield found

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out, and test files import the catalogues
 
@@ -18,6 +19,11 @@ import partwise.recipes  # noqa: F401  before doctests are looked for in its fil
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile(  # the same examples each time, however busy the machine is
+    "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("partwise")
 
 
 @pytest.fixture

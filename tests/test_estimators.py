@@ -105,14 +105,14 @@ from partwise.threads import fitting_threads
 def first():
     with fitting_threads(1):
         first_in.set()
-        second_in.wait(10)
+        second_in.wait(60)
     first_out.set()
 
 def second():
-    first_in.wait(10)
+    first_in.wait(60)
     with fitting_threads(1):
         second_in.set()
-        first_out.wait(10)
+        first_out.wait(60)
 
 first_in, second_in, first_out = (threading.Event() for _ in range(3))
 before = threadpool_info()

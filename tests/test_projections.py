@@ -100,7 +100,7 @@ def test_best_of_all_supports(kind):
         assert_every_method_solves(b, any_k(rng, b.size))
 
 
-@settings(deadline=None, max_examples=200 if JIT else 30)
+@settings(max_examples=200 if JIT else 30)
 @given(
     b=arrays(float, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False)),
     fraction=st.floats(0, 1),

@@ -138,7 +138,6 @@ def test_sparsity_of_the_activations(X):
     assert found.side == "activations"
 
 
-@pytest.mark.compiled
 def test_the_planted_rank_is_found_and_its_parts_are_found_again():
     X = planted(60, 40, 3, sparsity=0.5, noise=0.1, random_state=0).X
     rows = pw.select(X, range(1, 6), n_splits=2, n_init=2, random_state=0).rows

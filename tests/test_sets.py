@@ -63,7 +63,7 @@ def test_no_point_of_the_set_is_nearer(projection):
                 assert np.linalg.norm(b - point) >= distance - 1e-9, kind
 
 
-@settings(deadline=None, max_examples=60 if JIT else 15)
+@settings(max_examples=60 if JIT else 15)
 @given(
     b=arrays(
         st.sampled_from([np.float64, np.float32, np.int64, np.bool_]),
