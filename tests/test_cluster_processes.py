@@ -1,4 +1,4 @@
-"""Dask arrays on a cluster of processes: the fit in memory, whatever fails, stops or dies, and nothing left behind."""
+"""Dask arrays on a cluster: the fit in memory, whatever fails, stops or dies, and nothing left behind."""
 
 import importlib
 import os
@@ -33,17 +33,17 @@ from clusters import (  # noqa: F401  (fixtures)
     lose_some,
     message_of,
     no_longer_than,
-    on_processes,
+    on_a_cluster,
+    one_cluster,
     small,
     stop,
     tasks,
-    two_processes,
 )
 
 import partwise as pw
 
 by_value(sys.modules[__name__])
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]  # one cluster, in one worker of pytest
+pytestmark = pytest.mark.xdist_group("cluster")  # each cluster is started by one worker of pytest alone
 
 
 # The same fit
@@ -81,6 +81,8 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
     assert_nothing_is_left(client)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["apart"], indirect=True)
 @pytest.mark.filterwarnings("ignore:the loss still falls")
 def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
     options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
@@ -111,19 +113,19 @@ def test_graphs_do_not_grow(client, X):
     seen = []
 
     def look(iteration):
-        if iteration.n_iter in (1, 2, 5, 10, 30, 50):
+        if iteration.n_iter in (1, 2, 5, 10, 20):
             eventually(lambda: tasks(client)[0] <= 6)
             seen.append(tasks(client))
 
-    pw.ssnmf(chunked(X), 4, sparsity=0.5, tol=0, max_iter=50, random_state=0, callback=look)
-    assert seen == [(6, 6, X.nbytes)] * 6
+    pw.ssnmf(chunked(X), 4, sparsity=0.5, tol=0, max_iter=20, random_state=0, callback=look)
+    assert seen == [(6, 6, X.nbytes)] * 5
 
 
-def test_news_about_the_scheduler_do_not_disturb_a_fit(processes, X):
+def test_news_about_the_scheduler_do_not_disturb_a_fit(cluster, X):
     """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
     with (
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
-        distributed.Client(processes),
+        distributed.Client(cluster),
     ):
         assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
 
@@ -262,6 +264,7 @@ class Kill:
             os.kill(self.killed[-1], signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mortal", "fits"),
     [(2, [((5,), 0), ((2, 8), 0.6)]), (1, [((5,), 0.6)])],
@@ -282,6 +285,7 @@ def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
         assert_nothing_is_left(mortal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mortal", [1], indirect=True)
 def test_activations_that_die_with_their_worker_say_so(mortal, X):
     result = pw.ssnmf(chunked(X), 4, **SHORT)

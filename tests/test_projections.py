@@ -19,7 +19,7 @@ from partwise.projections import Hoyer, HoyerBetween, sparse_opt
 from partwise.projections.columns import FAST, project_column
 from partwise.projections.fast import sums_above, write_solution
 
-CASES = 5_000 if JIT else 200  # short vectors on which every method is compared with enumeration
+CASES = 10_000 if JIT else 200  # short vectors on which every method is compared with enumeration
 SHORT = 12 if JIT else 7
 NOTHING = np.empty(0)
 
