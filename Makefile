@@ -1,14 +1,19 @@
-# make demo: see it work. make test: everything that must hold. Both set up .venv first.
+# make demo: see it work. make test: what must hold after every change. make test-slow: what takes long and rarely breaks.
+# Each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 
-.PHONY: demo test test-all lint tests jit-off cpus clean
+.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
 
 test: lint tests jit-off
+
+# docs executed, benchmarks at a tiny size, clusters of processes, other CPUs, the rest of the tests without the JIT
+test-slow: slow-tests slow-jit-off cpus
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -16,14 +21,21 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 tests: $(VENV)/dev
-	$(BIN)/pytest -n 2
+	$(PYTEST) -m "not slow"
 
-# the same kernels as plain Python, in the tests of the rooms that have kernels or live on them
-PLAIN := compiled projections sets sparsity grouped statistics updates constrained_updates sparse_coding data tensor \
-	missing start factorize middle stream stream_passes stream_estimator minibatch cp partly recipes rivals \
-	rivals_hostile estimators estimators_hostile transform
+slow-tests: $(VENV)/dev
+	$(PYTEST) -m slow
+
+# the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
+KERNELS := projections sets grouped updates constrained_updates sparse_coding
+ON_THEM := sparsity statistics data tensor missing start factorize middle stream stream_passes \
+	stream_estimator minibatch cp partly recipes rivals rivals_hostile estimators estimators_hostile transform
+PLAIN := NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled"
 jit-off: $(VENV)/dev
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m "not heavy" $(PLAIN:%=tests/test_%.py)
+	$(PLAIN) $(KERNELS:%=tests/test_%.py)
+
+slow-jit-off: $(VENV)/dev
+	$(PLAIN) $(ON_THEM:%=tests/test_%.py)
 
 # the tests of equal bits, with the BLAS and the kernels of other CPUs; their kernels have a cache of their own
 cpus: $(VENV)/dev

@@ -45,6 +45,19 @@ PROBLEMS = {
 }
 
 
+def one_at_a_time(**axes):
+    """Parametrize by the first value of each axis, and by every other value of one axis while the rest stay first.
+
+    For laws that stand on others: what kinds of data or updates have in common is proved below them. Axes with the
+    names of fixtures over catalogues take names of entries.
+    """
+    first = {name: next(iter(values)) for name, values in axes.items()}
+    others = ({**first, name: value} for name, values in axes.items() for value in [*values][1:])
+    names, cases = list(axes), [list(case.values()) for case in (first, *others)]
+    fixtures = [name for name in names if name in ("problem", "kind", "update", "columns")]
+    return pytest.mark.parametrize(names, cases, indirect=fixtures)
+
+
 def locked(X):
     """With no part of it writeable."""
     for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
@@ -145,6 +158,11 @@ def for_all_sets(update):
     return not isinstance(update, Greedy | Pivot)
 
 
+def one_of_each(recipes):
+    """The first entry of a catalogue for each recipe's own name."""
+    return list({recipe.name: name for name, recipe in reversed(recipes.items())}.values())[::-1]
+
+
 @dataclass(frozen=True)
 class Ball:
     """y ≥ 0 and ‖y‖ ≤ 1: a set that only Python knows."""
@@ -177,6 +195,7 @@ SETS = {
     "custom": same(Ball()),
     "mixed, custom": lambda r: Columns((Ball(), *mixed(r).sets[1:])),
 }
+TAKEN = [(u, s) for u in UPDATES for s in SETS if for_all_sets(UPDATES[u]) or s == "nonnegative"]
 
 
 def assert_feasible(factor, sets, atol=1e-10):

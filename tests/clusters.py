@@ -95,7 +95,7 @@ def assert_same_model(model, wanted, tol=1e-8):
     np.testing.assert_allclose(model.loss_curve_, wanted.loss_curve_, atol=tol * wanted.loss_curve_[0])
 
 
-def eventually(true, seconds=5.0):
+def eventually(true, seconds=20.0):
     """Whether something comes true in time."""
     end = time.monotonic() + seconds
     while not true():
@@ -121,9 +121,9 @@ def own_scheduler(request):
 
 
 @contextmanager
-def connected(n):
+def connected(n, **options):
     """A cluster of n processes that have loaded their kernels."""
-    with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as found:
+    with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0", **options) as found:
         with distributed.Client(found):
             X = planted(np.random.default_rng(0), n=4, m=9, r=2).X
             pw.ssnmf(chunked(X, chunks=(1, 9)), 2, sparsity=0.3, max_iter=1, random_state=0)
@@ -146,15 +146,16 @@ def no_longer_than(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture(name="processes", scope="module")
-def two_processes():
-    with connected(2) as found:
+@pytest.fixture(name="cluster", scope="module", params=["here", pytest.param("apart", marks=pytest.mark.slow)])
+def one_cluster(request):
+    """A worker in this process, or two in others."""
+    with connected(2) if request.param == "apart" else connected(1, processes=False) as found:
         yield found
 
 
 @pytest.fixture(name="client")
-def on_processes(processes):
-    with distributed.Client(processes) as found, no_longer_than(100):
+def on_a_cluster(cluster):
+    with distributed.Client(cluster) as found, no_longer_than(300):
         assert cluster_data.active_client() is found
         found.run(lambda: importlib.import_module("partwise.data.visits").KEPT.clear())
         yield found

@@ -3,17 +3,27 @@
 A test that needs only some names them: ``@pytest.mark.parametrize("problem", ["planted"], indirect=True)``.
 """
 
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out, and test files import the catalogues
 
 from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 
 import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile(  # the same examples each time, however busy the machine is
+    "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("partwise")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ Fixtures are to be imported by the files that use them.
 
 import numpy as np
 import pytest
-from catalogues import RECIPES, Recipe, planted
+from catalogues import RECIPES, Recipe, one_of_each, planted
 from stores import Rows
 
 from partwise.recipes import SOLVERS
@@ -50,6 +50,7 @@ MORE = {
 }
 ALL = RECIPES | MORE
 STREAMED = [name for name in ALL if name not in BOUND]
+FEW = one_of_each({name: ALL[name] for name in STREAMED})
 
 
 @pytest.fixture(name="X")

@@ -33,7 +33,6 @@ FLOORS = [  # lowest first; a room may use what lies below it
 ONLY = {"data": {"statistics", "compiled", "threads"}}
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
-MODULES = pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(HOME)))
 
 
 def floor(room):
@@ -59,39 +58,37 @@ def rooms_used(path):
     return {parts[1] for parts in names if parts[0] == "partwise" and len(parts) > 1} - {ROOMS[path]}
 
 
-@MODULES
-def test_imports_point_down(path):
-    room = ROOMS[path]
-    if room in ("__init__", "__main__"):
-        return
-    assert all(floor(used) < floor(room) for used in rooms_used(path)), (room, rooms_used(path))
-    assert rooms_used(path) <= ONLY.get(room, rooms_used(path))
-    assert room != "updates" or "data" not in rooms_used(path)
+def test_imports_point_down():
+    for path, room in ROOMS.items():
+        used = rooms_used(path)
+        if room not in ("__init__", "__main__"):
+            assert all(floor(other) < floor(room) for other in used), (path, used)
+            assert used <= ONLY.get(room, used), path
+            assert room != "updates" or "data" not in used, path
 
 
-@MODULES
-def test_one_room_draws_and_one_prints(path):
-    uses = {name.split(".")[0] for name in imported(path)}
-    assert "matplotlib" not in uses or ROOMS[path] == "plotting"
-    calls = [node.func for node in ast.walk(SOURCES[path]) if isinstance(node, ast.Call)]
-    prints = [c for c in calls if "print" in (getattr(c, "id", ""), getattr(c, "attr", ""))]
-    assert not prints or ROOMS[path] == "cli"
+def test_one_room_draws_and_one_prints():
+    for path, source in SOURCES.items():
+        uses = {name.split(".")[0] for name in imported(path)}
+        assert "matplotlib" not in uses or ROOMS[path] == "plotting", path
+        calls = [node.func for node in ast.walk(source) if isinstance(node, ast.Call)]
+        prints = [c for c in calls if "print" in (getattr(c, "id", ""), getattr(c, "attr", ""))]
+        assert not prints or ROOMS[path] == "cli", path
 
 
-@MODULES
-def test_what_is_public_says_what_it_is(path):
-    public = [
-        node
-        for node in SOURCES[path].body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-    ]
-    silent = [node.name for node in public if not ast.get_docstring(node)]
-    assert ast.get_docstring(SOURCES[path])
-    assert not silent
+def test_what_is_public_says_what_it_is():
+    for path, source in SOURCES.items():
+        public = [
+            node
+            for node in source.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+        assert ast.get_docstring(source), path
+        assert not [node.name for node in public if not ast.get_docstring(node)], path
 
 
 def test_public_names_are_there():
-    assert set(partwise.__all__) <= set(dir(partwise))
+    assert dir(partwise) == sorted(partwise.__all__)
     assert all(getattr(partwise, name).__doc__ for name in partwise.__all__ if name != "__version__")
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         partwise.nonsense  # noqa: B018

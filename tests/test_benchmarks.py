@@ -1,5 +1,7 @@
-"""Every benchmark runs."""
+"""Every benchmark prints the table that it promises, at a tiny size: all its rows, with numbers that can be."""
 
+import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,13 +9,81 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+NUMBER = r"([+-]?[\d.]+(?:e[+-]?\d+)?|nan|inf)"
+TABLES = {  # (a row, where # is a finite number above zero, and how many rows there are at least)
+    "cluster": [
+        (r"^  (?:without Dask|one worker|two workers) +# ", 3),
+        (r"^one worker ÷ (?:two workers|without Dask): #", 2),
+        (r"^parts differ by at most (?:0\.0e\+00|\d\.\de-(?:0[89]|[1-9]\d))$", 1),
+    ],
+    "coldstart": [
+        (r"^first fit, float(?:64|32) +# s +# compiled: solve, ", 2),
+        (r"^with a filled cache +# s +0 compiled: $", 1),
+        (r"^then \S.* # s +\d+ compiled: ", 2),
+    ],
+    "columns": [(r"^quick .* loss +[+-]\S+ % after 10 iterations \(\d+ of them upwards\), a pass \d\.\d{4} s$", 4)],
+    "extrapolation": [
+        (r"^digits +sparsity \S+ seed 0:(?: +\d+\.\d\d){3}$", 4),
+        (r"^median \d+\.\d\d; plain fit first in \d+%", 1),
+    ],
+    "iteration": [
+        (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),
+        (r"^tiny .* two threads ÷ one: #", 2),
+        (r"^tiny .* peak memory beyond X .* = # × the factors$", 2),
+        (r"^(?:python|import) .* # s$", 5),
+    ],
+    "missing": [
+        (r"% missing \| tol 0\.0001: +# iterations, .* an iteration # × plain \| tol 1e-06: +# iterations", 10),
+        (r"[1357]0% missing .* error # × noise.* error # × noise", 8),
+    ],
+    "outofcore": [
+        (r"^(?:plain read|matrix products, data in memory|an iteration) +\d+\.\d\d s", 3),
+        (r"^an iteration ÷ the larger of the two: #.*; relative error #", 1),
+    ],
+    "projections": [(r"^ +(?:[\d,]+|at 0\.\d) +# +# +# +#", 32)],
+    "race": [
+        (r"^\| [^|]+ \| \*\*ours\*\* \| # ", 3),
+        (r"^\| [^|]+ \| [^*|]+ \| # \| \S+ \| \S+ \| \S+ \| # \| # \(", 12),
+    ],
+    "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],
+    "scaling": [
+        (r"^(?:fitted|checked|on Dask) .* chunks: predicted \d+\.\d{4}, measured \d+\.\d{4} s", 6),
+        (r"^# × #, r 50, 100 workers .* work \d+ s a pass, scheduler \d+ s, # GB sent", 2),
+    ],
+    "selection": [
+        (r"^noise #: least at the true rank in \d of 1, within one in \d; error \S+% at -1, \S+% at \+1", 3),
+        (r"^in all: at the true rank in \d+%, within one in \d+%", 1),
+    ],
+    "sparse": [
+        (r"^  scikit-learn, \d iterations .* relative error #", 3),
+        (r"^  ours to that error, (?:one thread|all threads) +\S+ s, \S+ of its time", 6),  # inf: not in its time
+        (r"^  ours at sparsity \.7 .* relative error #", 3),
+        (r"^  ours, sparsity \S+ *, .* relative error #", 2),
+    ],
+    "starts": [
+        (r"^digits +sparsity # \w+ +error # \(worst #\), +\S+ % above the best; +# iterations", 12),
+        (r"^\w+ +mean +\S+ %, worst +\S+ % above$", 4),
+    ],
+    "tensor": [
+        (r"^  seed 0, (?:same start|own starts): error #; tensorly \S+ s, ours \S+ s", 2),
+        (r"^  (?:same start|own starts): # × tensorly's time", 2),
+        (r"^  .*: match # \(median", 3),
+    ],
+}
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
-def test_it_runs(path):
-    done = subprocess.run(
-        [sys.executable, str(path), "--quick"], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600
-    )
+def test_every_benchmark_promises_a_table():
+    assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} == set(TABLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_is_printed(name):
+    command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    for row, count in TABLES[name]:
+        found = [*re.finditer(row.replace("#", NUMBER), done.stdout, re.MULTILINE)]
+        assert len(found) >= count, (row, done.stdout)
+        for match in found:
+            assert all(math.isfinite(float(x)) and float(x) > 0 for x in match.groups()), match[0]

@@ -179,6 +179,7 @@ assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
 """
 
 
+@pytest.mark.slow
 def test_older_scikit_learn_does_without():
     """scikit-learn itself imports its callbacks early, so they are hidden after that."""
     code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT

@@ -291,7 +291,6 @@ def started(here, *arguments, **more):
     return subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **more)
 
 
-@pytest.mark.heavy
 def test_ctrl_c_writes_the_parts_so_far(here, rng):
     np.save(here / "large.npy", rng.random((400, 300)))
     fit = ["fit", "large.npy", "-r", "10", "-s", "0.5", "--tol", "0", "--max-iter", "100000000"]
@@ -320,7 +319,6 @@ def test_a_reader_that_has_seen_enough(here):
     process.stderr.close()
 
 
-@pytest.mark.heavy
 def test_resuming_gives_the_same(here):
     fit = ["fit", "x.npy", "-r", "3", "-s", "0.4", "--tol", "0", "--seed", "3", "-q"]
     assert main([*fit, "--max-iter", "12", "--out", "whole.pw"]) == 0

@@ -6,11 +6,12 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import RECIPES, planted
+from catalogues import RECIPES, one_at_a_time, planted
 from clusters import (  # noqa: F401  (fixtures)
     CHUNKS,
     FORMS,
     SHORT,
+    assert_nothing_is_left,
     assert_same,
     assert_same_model,
     by_value,
@@ -18,9 +19,12 @@ from clusters import (  # noqa: F401  (fixtures)
     counted,
     da,
     dask,
+    distributed,
+    eventually,
     fresh,
     own_scheduler,
     small,
+    tasks,
 )
 
 import partwise as pw
@@ -34,8 +38,7 @@ SPARSITIES = {"free": None, "one": 0.6, "interval": (0.4, 0.7), "each": [0.3, (0
 # On threads of this process
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sparsity", SPARSITIES)
+@one_at_a_time(form=FORMS, sparsity=SPARSITIES)
 def test_a_fit_in_chunks_is_the_fit_in_memory(sparsity, form, X):
     options = {**SHORT, "sparsity": SPARSITIES[sparsity]}
     result = pw.ssnmf(chunked(X, FORMS[form]), 4, **options)
@@ -44,9 +47,8 @@ def test_a_fit_in_chunks_is_the_fit_in_memory(sparsity, form, X):
     assert repr(result).startswith("Result(150 × 24, 4 components")
 
 
-@pytest.mark.parametrize("sparsity", SPARSITIES)
-def test_the_scheduler_changes_nothing(scheduler, sparsity, X):
-    options = {**SHORT, "sparsity": SPARSITIES[sparsity]}
+def test_the_scheduler_changes_nothing(scheduler, X):
+    options = {**SHORT, "sparsity": SPARSITIES["each"]}
     result, wanted = (pw.ssnmf(data, 4, **options) for data in (chunked(X), X))
     assert_same(result, wanted)
 
@@ -60,11 +62,8 @@ def test_without_a_client_everything_runs_in_this_process(name, X):
     assert_same(result, pw.ssnmf(X, 4, **SHORT))
 
 
-@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, bool])
+@one_at_a_time(dtype=[np.float32, np.float16, np.int64, bool], form=["dense", "CSR matrix"])
 def test_dtypes_are_treated_as_in_memory(dtype, form, X):
-    if dtype is np.float16 and form != "dense":
-        pytest.skip("scipy has no sparse float16")
     X = (10 * X).astype(dtype)
     options = {"max_iter": 4, "tol": 0, "random_state": 0, "sparsity": 0.5}
     result, wanted = pw.ssnmf(chunked(X, FORMS[form]), 4, **options), pw.ssnmf(FORMS[form](X), 4, **options)
@@ -165,9 +164,7 @@ def test_callbacks_are_told_the_same(X):
 
 
 @pytest.mark.filterwarnings("ignore:the loss still falls")
-@pytest.mark.parametrize(
-    ("sparsity", "form"), [*[(sparsity, "dense") for sparsity in SPARSITIES], *[("one", form) for form in FORMS][1:]]
-)
+@one_at_a_time(sparsity=SPARSITIES, form=FORMS)
 def test_the_estimator_is_the_one_in_memory(sparsity, form, X):
     model = pw.SparseNMF(4, sparsity=SPARSITIES[sparsity], max_iter=5, random_state=0)
     wanted = pw.SparseNMF(**model.get_params())
@@ -260,6 +257,25 @@ def test_the_best_of_several_starts_is_the_one_in_memory(X):
     assert_same_model(pw.SparseNMF(**options).fit(chunked(X)), wanted)
 
 
+def test_a_client_in_this_process_keeps_the_chunks_and_gives_the_fit_in_memory(X):
+    """Its workers have no limit of memory. Those of other processes: test_cluster_processes.py."""
+    seen = []
+    with (
+        distributed.LocalCluster(2, processes=False, memory_limit=None, dashboard_address=":0") as found,
+        distributed.Client(found) as client,
+    ):
+
+        def look(iteration):
+            eventually(lambda: tasks(client)[1] == 6)
+            seen.append(tasks(client)[1])
+
+        result = pw.ssnmf(chunked(X), 4, sparsity=0.5, callback=look, **SHORT | {"max_iter": 2})
+        assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT | {"max_iter": 2}))
+        del result
+        assert_nothing_is_left(client)
+    assert seen == [6] * 3
+
+
 # What is refused
 
 
@@ -346,7 +362,7 @@ def test_another_number_of_features_is_refused(X):
 # Without Dask, or without a part of it
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_dask_is_imported_by_those_who_use_it_and_missed_by_nobody_else():
     code = """
 import sys

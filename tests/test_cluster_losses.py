@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from catalogues import one_at_a_time
 from clusters import (  # noqa: F401  (fixtures)
     BAD,
     BAD_VALUES,
@@ -45,8 +46,7 @@ def lose(kept):
     kept.clear()
 
 
-@pytest.mark.parametrize("when", [(0,), (3, 4), (20,)])
-@pytest.mark.parametrize("accident", [lose, lose_some, fall_behind])
+@one_at_a_time(when=[(3, 4), (0,), (20,)], accident=[lose, lose_some, fall_behind])
 def test_lost_activations_come_back(accident, when, X):
     def spoil(iteration):
         if iteration.n_iter in when:
@@ -139,10 +139,10 @@ class Straggler:
 
     def __call__(self, chunk, activations):
         if chunk.first == 0:
-            eventually(lambda: len(STARTED) == 5, seconds=1)
+            eventually(lambda: len(STARTED) == 5)
             raise ValueError("the first fails")
         STARTED.append(chunk.first)
-        OVER.wait(timeout=1)
+        OVER.wait(timeout=30)
         ENDED.append(chunk.first)
         return activations, 0
 
@@ -169,7 +169,7 @@ def test_nothing_is_left_while_the_error_is_looked_at(X):
     """As in a notebook, which keeps the last error with all its frames."""
     with pytest.raises(KeyboardInterrupt) as caught:
         pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
-    assert eventually(lambda: not visits.KEPT, seconds=0.5)
+    assert eventually(lambda: not visits.KEPT)
     assert "enough" in str(caught.value)
 
 
@@ -182,7 +182,7 @@ def test_a_chunk_that_ends_after_the_fit_leaves_nothing(X):
         gc.collect()
         OVER.set()
         assert eventually(lambda: len(ENDED) == len(STARTED) == 5)
-    assert eventually(lambda: not visits.KEPT, seconds=0.5)
+    assert eventually(lambda: not visits.KEPT)
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning")
@@ -203,8 +203,7 @@ def test_the_input_is_untouched(X):
 # Chunks that fail
 
 
-@pytest.mark.parametrize("init", ["samples", "random"])
-@pytest.mark.parametrize("name", ERRORS)
+@one_at_a_time(name=ERRORS, init=["samples", "random"])
 def test_a_chunk_that_cannot_be_computed_is_named(name, init, X):
     error = type(ERRORS[name])(*ERRORS[name].args)
     with pytest.raises(type(error)) as caught:
@@ -216,9 +215,7 @@ def test_a_chunk_that_cannot_be_computed_is_named(name, init, X):
         assert str(ERRORS[name]) in str(caught.value)
 
 
-@pytest.mark.parametrize("init", ["samples", "random"])
-@pytest.mark.parametrize("form", ["dense", "CSR matrix", "CSC matrix"])
-@pytest.mark.parametrize("bad", BAD_VALUES)
+@one_at_a_time(bad=BAD_VALUES, form=["dense", "CSR matrix", "CSC matrix"], init=["samples", "random"])
 def test_a_bad_value_is_named_by_chunk_and_row(bad, form, init, X):
     value, message = BAD_VALUES[bad]
     X[77, 3] = value
@@ -229,9 +226,7 @@ def test_a_bad_value_is_named_by_chunk_and_row(bad, form, init, X):
         assert f"chunk {BAD} (samples 50 to 79)" in str(caught.value)
 
 
-@pytest.mark.parametrize("form", ["dense", "CSR matrix"])
-@pytest.mark.parametrize("bad", BAD_VALUES)
-@pytest.mark.parametrize("ask", ["transform", "score"])
+@one_at_a_time(ask=["transform", "score"], bad=BAD_VALUES, form=["dense", "CSR matrix"])
 def test_new_samples_with_a_bad_value_are_refused_as_in_memory(ask, bad, form, X):
     model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
     value, message = BAD_VALUES[bad]
@@ -259,8 +254,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("init", ["samples", "random"])
-@pytest.mark.parametrize("shape", SHAPES)
+@one_at_a_time(shape=SHAPES, init=["samples", "random"])
 def test_a_chunk_of_another_shape_than_declared_is_named(shape, init, X):
     given = changed(X, lambda block, number: SHAPES[shape](block) if number == BAD else block)
     with pytest.raises(ValueError, match=rf"chunk {BAD} .*shape .* instead of \(30, 24\)"):

@@ -22,7 +22,7 @@ import partwise
 from partwise import compiled, sparse_opt
 from partwise.projections import alternating
 
-pytestmark = pytest.mark.heavy
+pytestmark = pytest.mark.compiled
 PACKAGE = Path(partwise.__file__).parent
 B, K = [0.3, 0.9, 0.1, 0.5, 0.7], 1.6
 PROJECT = f"""
@@ -101,6 +101,7 @@ def test_a_second_process_finds_the_kernels_until_their_sources_change(home):
     assert any("alternate" in name for name in changed)
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_replaced(home):
     cache = home / "cache"
     first = answer(run(home, NUMBA_CACHE_DIR=str(cache)), home)
@@ -113,12 +114,14 @@ def test_a_damaged_cache_is_replaced(home):
     assert indexes(cache) == kept
 
 
+@pytest.mark.slow
 def test_kernels_from_the_cache_give_the_same_bits_as_those_just_compiled(home):
     compiled_now, found = (run(home, SWEEP, NUMBA_CACHE_DIR=str(home / "cache")) for _ in range(2))
     assert compiled_now.returncode == 0, compiled_now.stderr
     assert compiled_now.stdout == found.stdout
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_all_work(home):
     processes = [started(home, NUMBA_CACHE_DIR=str(home / "cache")) for _ in range(3)]
     for process in processes:

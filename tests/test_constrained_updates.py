@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from catalogues import SETS, Ball, assert_feasible, random_factors, stats_of
+from catalogues import SETS, Ball, assert_feasible, one_at_a_time, random_factors, stats_of
 
 from partwise.projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
 from partwise.statistics import Stats
@@ -138,7 +138,7 @@ def test_halving_stays_where_there_is_nothing_to_do(rng):
     assert state["step"] <= 1
 
 
-@pytest.mark.parametrize(("dtype", "calls"), [(np.float32, 600), pytest.param(float, 5000, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(("dtype", "calls"), [(np.float32, 600), pytest.param(float, 5000, marks=pytest.mark.compiled)])
 def test_the_step_does_not_grow_out_of_range(dtype, calls, rng):
     sets = Columns.same(Hoyer(0.0), 2)
     stats, factor = start(sets, rng, (4, 3), dtype)
@@ -193,13 +193,12 @@ def test_dead_components_stay_in_their_sets(update, sets, dtype, rng):
 # Shared
 
 
-@BOTH
-@pytest.mark.parametrize("s", [0.0, 0.3, 0.7, 1.0])
-@pytest.mark.parametrize("update", [Shared(), Shared(3), Gradient(2), Halving()])
-def test_a_shared_budget_descends(update, s, dtype, rng):
+@one_at_a_time(s=[0.3, 0.0, 0.7, 1.0], dtype=TOLERANCES)
+@pytest.mark.parametrize("by", [Shared(), Shared(3), Gradient(2), Halving()])
+def test_a_shared_budget_descends(by, s, dtype, rng):
     sets = Whole(Grouped(s), 5)
     stats, factor = start(sets, rng, dtype=dtype)
-    assert_descends(update, factor, stats, sets)
+    assert_descends(by, factor, stats, sets)
 
 
 def test_a_shared_budget_moves_to_where_it_serves(rng):
@@ -301,9 +300,7 @@ def cone_problem(rng, r=3, shape=(12, 10), dtype=float):
     return stats_of(X, [activations, None], 1), X, activations
 
 
-@BOTH
-@pytest.mark.parametrize("name", INTERVALS)
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@one_at_a_time(name=INTERVALS, scale=[1.0, 1e-6, 1e6], dtype=TOLERANCES)
 def test_cones_descend_within_their_intervals(name, scale, dtype, rng):
     pytest.importorskip("clarabel")
     sets = Columns.same(FreeNorm(INTERVALS[name]), 3)

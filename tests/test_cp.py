@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from catalogues import assert_feasible, each, random_factors
+from catalogues import assert_feasible, each, one_at_a_time, random_factors
 from sklearn.base import clone
-from tensors import FORMS, SHAPED, match, model_of, planted, with_zeros
+from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 
 import partwise as pw
 from partwise.ask import as_columns
@@ -23,8 +23,10 @@ from partwise.summary import summary
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 
 
-@SHAPED
-@pytest.mark.parametrize("sparsity", [{}, {0: 0.4}, {1: (0.2, 0.5)}, {0: 0.3, 1: each}, "all"])
+@one_at_a_time(
+    shape=[(6, 5, 4), *(shape for shape in SHAPES.values() if shape != (6, 5, 4))],
+    sparsity=["all", {}, {0: 0.4}, {1: (0.2, 0.5)}, {0: 0.3, 1: each}],
+)
 def test_promises_are_kept(shape, sparsity, rng):
     r, X = 3, with_zeros(shape, rng) + 0.1
     asked = dict.fromkeys(range(len(shape)), 0.4) if sparsity == "all" else sparsity
@@ -86,8 +88,7 @@ def test_order_2_with_both_sides_sparse_is_bisparse(rng):
         np.testing.assert_allclose(a, b, atol=1e-10)
 
 
-@pytest.mark.parametrize("init", ["samples", "random", "gradual"])
-@pytest.mark.parametrize("sparsity", [None, {1: 0.5, 2: 0.5}, {0: 0.5, 1: 0.5, 2: 0.5}])
+@one_at_a_time(init=["samples", "random", "gradual"], sparsity=[{1: 0.5, 2: 0.5}, None, {0: 0.5, 1: 0.5, 2: 0.5}])
 def test_what_was_planted_is_found(init, sparsity, rng):
     X, factors = planted(rng, noise=0.0)
     best = max(
@@ -138,8 +139,7 @@ def test_zero_and_overcomplete_tensors_are_survived(rng):
             assert all(np.isfinite(f).all() for f in (*result.factors, result.weights, result.losses))
 
 
-@pytest.mark.parametrize("form", ["float32", "COO, float32"])
-@pytest.mark.parametrize("sparsity", [None, {1: 0.5}, dict.fromkeys(range(3), 0.5)])
+@one_at_a_time(form=["float32", "COO, float32"], sparsity=[{1: 0.5}, None, dict.fromkeys(range(3), 0.5)])
 def test_single_precision_stays(form, sparsity, rng):
     X, _ = planted(rng)
     result = pw.cp(FORMS[form](X), 3, sparsity=sparsity, random_state=0, max_iter=10, tol=0)
@@ -169,7 +169,7 @@ def test_a_fit_takes_little_memory_beyond_its_data(rng):
         tracemalloc.stop()
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_the_swimmers_come_apart(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "swimmers.png"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from catalogues import one_at_a_time
 
 pytest.importorskip("matplotlib")
 
@@ -15,8 +16,7 @@ def lines():
     return [band, Line("theirs", x, 2 / x, points={"after 3 updates": (4.0, 0.5), "after 9 updates": (4.0, 0.5)})]
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 7])
-@pytest.mark.parametrize("log", ["", "x", "xy"])
+@one_at_a_time(count=[4, 1, 3, 7], log=["", "x", "xy"])
 def test_a_pair_of_axes_for_each_panel(tmp_path, count, log):
     panels = [Panel(f"panel {i}", lines()) for i in range(count)]
     figure = curves(panels, title="all", x="time (s)", y="error", log=log, columns=3, caption="what the band is")

@@ -5,34 +5,33 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import dense, locked, peak_of, random_factors, stats_of, tolerance
+from catalogues import KINDS, dense, locked, one_at_a_time, peak_of, random_factors, stats_of, tolerance
 
 import partwise as pw
 from partwise.data import as_data
 from partwise.statistics import gram
 
 
-@pytest.mark.parametrize("mode", [0, 1])
-def test_every_kind_gives_the_dense_answers(problem, kind, mode, rng):
+def test_every_kind_gives_the_dense_answers(problem, kind, rng):
     given = kind(problem.X)
     data, X = as_data(given), dense(given)
     tol, big = tolerance(data.dtype), np.abs(X).max()
     factors = random_factors(X.shape, problem.r, rng, data.dtype)
-    stats, wanted = data.statistics(factors, [gram(f) for f in factors], mode), stats_of(X, factors, mode)
     assert data.shape == X.shape
-    assert stats.cross.dtype == data.dtype
-    assert stats.cross.flags.f_contiguous
-    np.testing.assert_allclose(stats.cross, wanted.cross, rtol=tol, atol=tol * big)
-    np.testing.assert_allclose(stats.gram, wanted.gram, rtol=tol)
-    assert stats.sqnorm == data.sqnorm == pytest.approx(wanted.sqnorm, rel=tol)
     direct = np.linalg.norm(X - factors[0].astype(float) @ factors[1].T.astype(float)) ** 2
     assert data.squared_error(factors) == pytest.approx(direct, rel=tol)
-    np.testing.assert_allclose(data.sqnorms(mode), np.sum(X**2, axis=1 - mode), rtol=tol)
-    along = X if mode == 0 else X.T
-    which = np.array([along.shape[0] - 1, 0])
-    np.testing.assert_array_equal(data.vectors(mode, which), along[which].T)
-    v = rng.random(along.shape[1])
-    np.testing.assert_allclose(data.times(v, mode), along @ v, rtol=tol, atol=tol * big)
+    for mode, along in enumerate((X, X.T)):
+        stats, wanted = data.statistics(factors, [gram(f) for f in factors], mode), stats_of(X, factors, mode)
+        assert stats.cross.dtype == data.dtype
+        assert stats.cross.flags.f_contiguous
+        np.testing.assert_allclose(stats.cross, wanted.cross, rtol=tol, atol=tol * big)
+        np.testing.assert_allclose(stats.gram, wanted.gram, rtol=tol)
+        assert stats.sqnorm == data.sqnorm == pytest.approx(wanted.sqnorm, rel=tol)
+        np.testing.assert_allclose(data.sqnorms(mode), np.sum(along**2, axis=1), rtol=tol)
+        which = np.array([along.shape[0] - 1, 0])
+        np.testing.assert_array_equal(data.vectors(mode, which), along[which].T)
+        v = rng.random(along.shape[1])
+        np.testing.assert_allclose(data.times(v, mode), along @ v, rtol=tol, atol=tol * big)
 
 
 def test_dtypes_are_kept_and_other_numbers_become_double(kind, rng):
@@ -42,8 +41,7 @@ def test_dtypes_are_kept_and_other_numbers_become_double(kind, rng):
     assert as_data(as_data(given)).dtype == as_data(given).dtype
 
 
-@pytest.mark.parametrize("problem", ["planted"], indirect=True)
-@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
+@one_at_a_time(problem=["planted"], kind=KINDS, init=["random", "samples", "nndsvd", "gradual"])
 def test_the_input_is_untouched(problem, kind, init):
     given = kind(problem.X)
     before = pickle.loads(pickle.dumps(given))
@@ -82,9 +80,8 @@ def scattered(size, entries, rng, form=sp.csr_array):
     return form(sp.coo_array((rng.random(entries), (i, j)), shape=(size, size)))
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
-@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.compiled
+@one_at_a_time(init=["random", "samples", "nndsvd", "gradual"], form=[sp.csr_array, sp.csc_array])
 def test_sparse_data_is_never_made_dense(form, init, rng):
     X = scattered(100_000, 500, rng, form)
     pw.ssnmf(scattered(20, 50, rng, form), 3, init=init, random_state=0, max_iter=2)  # imports are not counted
@@ -93,7 +90,7 @@ def test_sparse_data_is_never_made_dense(form, init, rng):
     assert peak_of(lambda: pw.ssnmf(X, 3, **fit)) < 40 * factor  # dense, X would take 33,000
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_fit_takes_a_few_factors_beyond_the_data(order, rng):
     X = np.array(rng.random((1500, 2000)), order=order)
@@ -109,9 +106,8 @@ BAD = {
 }
 
 
+@one_at_a_time(dtype=[np.float64, np.float32], bad=BAD)
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, sp.coo_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("bad", BAD)
 def test_bad_values_are_named(form, dtype, bad, rng):
     value, message = BAD[bad]
     X = rng.random((5, 4)).astype(dtype)

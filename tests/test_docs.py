@@ -34,7 +34,7 @@ def test_every_block_says_what_it_is(page):
     assert len(fences) + 2 * len(hidden) == 2 * len(blocks(page))
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if {"python", "sh"} & {language for language, _ in blocks(page)}],

@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import dense
+from catalogues import PROBLEMS, dense, one_at_a_time
 from models import PENALTIES, SPARSE, crowded, fitted, relative_error, small, unconverged  # noqa: F401  (fixtures)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -40,10 +40,8 @@ def short(**options):
 @crowded
 @parametrize_with_checks(
     [
-        SparseNMF(max_iter=50),
-        SparseNMF(max_iter=50, sparsity=0.5),
-        SparseNMF(max_iter=50, sparsity=(0.2, 0.6), n_init=2, init="nndsvd", l1=0.01),
-        SparseNMF(max_iter=50, recipe_params={"solver": "pivot"}),
+        SparseNMF(max_iter=20, recipe_params={"solver": "pivot"}),
+        SparseNMF(max_iter=20, sparsity=(0.2, 0.6), n_init=2, init="nndsvd", l1=0.01),
     ]
 )
 def test_scikit_learn_agrees(estimator, check):
@@ -107,14 +105,14 @@ from partwise.threads import fitting_threads
 def first():
     with fitting_threads(1):
         first_in.set()
-        second_in.wait(10)
+        second_in.wait(60)
     first_out.set()
 
 def second():
-    first_in.wait(10)
+    first_in.wait(60)
     with fitting_threads(1):
         second_in.set()
-        first_out.wait(10)
+        first_out.wait(60)
 
 first_in, second_in, first_out = (threading.Event() for _ in range(3))
 before = threadpool_info()
@@ -191,7 +189,9 @@ def test_sparse_components(X):
 # what the numbers mean
 
 
-@pytest.mark.parametrize("sparsity", [None, 0.4])
+@one_at_a_time(
+    problem=PROBLEMS, sparsity=[None, 0.4], kind=["C order", "float32", "integers", "data frame", "CSR, float32"]
+)
 @unconverged
 @crowded
 def test_the_attributes_are_what_they_say(problem, kind, sparsity):
@@ -250,8 +250,10 @@ def test_the_score_of_other_samples(X):
 # precision, kinds of data, seeds
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_matrix])
-@pytest.mark.parametrize("options", [{}, {"sparsity": None}, {"l1": 0.1}, {"init": "nndsvd"}, {"n_init": 2}])
+@one_at_a_time(
+    form=[np.asarray, np.asfortranarray, sp.csr_array, sp.csc_matrix],
+    options=[{}, {"sparsity": None}, {"l1": 0.1}, {"init": "nndsvd"}, {"n_init": 2}],
+)
 @unconverged
 def test_single_precision_stays(X, form, options):
     X32 = form(X.astype(np.float32))

@@ -44,52 +44,43 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """The folder of one quick run of everything, where there is none of the paper's data."""
-    pytest.importorskip("clarabel")
-    home = tmp_path_factory.mktemp("somewhere")
-    out = home / "new" / "results"
-    done = subprocess.run(
-        [sys.executable, "-m", "partwise", "reproduce", "--quick", "--out", str(out)],
-        env=os.environ | {"PARTWISE_DATA": str(home), "PYTHONIOENCODING": "utf-8"},
-        cwd=home,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert [line.split()[0] for line in done.stdout.splitlines()[:-1]] == list(NAMES)
-    assert done.stdout.rstrip().endswith(f"Written to {out / 'summary.md'} and beside it")
-    return out
-
-
 def read(path):
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.heavy
+@pytest.fixture(name="out")
+def where_there_is_none_of_the_papers_data(tmp_path, monkeypatch):
+    pytest.importorskip("clarabel")
+    monkeypatch.setenv("PARTWISE_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "new" / "results"
+
+
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", NAMES)
-def test_a_quick_run_leaves_numbers_a_picture_and_a_verdict(quick, name):
-    rows = read(quick / f"{name}.csv")
+def test_a_quick_run_leaves_numbers_a_picture_and_a_verdict(out, capsys, name):
+    assert main(["reproduce", name, "--quick", "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.startswith(name)
+    assert said.out.rstrip().endswith(f"Written to {out / 'summary.md'} and beside it")
+    rows = read(out / f"{name}.csv")
     assert set(rows[0]) == COLUMNS[name]
     assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
     assert all("stand-in" in row["data"] or "random" in row["data"] for row in rows)
-    (line,) = (quick / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    (line,) = (out / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     assert line.split(":")[0] in VERDICTS
     assert line.endswith(f"(data: {rows[0]['data']})")
-    assert (quick / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    table = (quick / "summary.md").read_text(encoding="utf-8").splitlines()[2:]
-    assert [line.split(" | ")[0] for line in table] == [f"| {name}" for name in NAMES]
-    assert all(line.count(" | ") == 4 for line in table)
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    (line,) = (out / "summary.md").read_text(encoding="utf-8").splitlines()[2:]
+    assert line.startswith(f"| {name} | ")
+    assert line.count(" | ") == 4
+    if name in ("figure3", "figure4", "figure5", "figure6"):
+        assert_all_start_alike_and_none_rises(rows, name)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5", "figure6"])
-def test_all_start_alike_and_none_rises(quick, name):
-    rows = read(quick / f"{name}.csv")
+def assert_all_start_alike_and_none_rises(rows, name):
     starts = {}
     for row in rows:
         if row["updates"] == "0":
@@ -101,6 +92,16 @@ def test_all_start_alike_and_none_rises(quick, name):
     for before, after in pairwise(rows):
         if int(after["updates"]) > int(before["updates"]):
             assert float(after["error"]) <= 1.0001 * float(before["error"])
+
+
+@pytest.mark.slow
+def test_one_command_runs_everything(out):
+    command = [sys.executable, "-m", "partwise", "reproduce", "--quick", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=600)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()[:-1]] == list(NAMES)
+    table = (out / "summary.md").read_text(encoding="utf-8").splitlines()[2:]
+    assert [line.split(" | ")[0] for line in table] == [f"| {name}" for name in NAMES]
 
 
 def test_every_figure_is_one_of_its_name():

@@ -54,6 +54,17 @@ def test_a_second_interrupt_raises(X):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_ignored_interrupts_stay_ignored(X):
+    """A fit in the background of a script is not the one that Ctrl-C is meant for."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        result = pw.ssnmf(X, 3, tol=0, max_iter=4, callback=Interrupt(2), random_state=0)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.n_iter == 4
+
+
 def test_handlers_are_put_back_after_an_error(X):
     def mine(number, frame):
         raise AssertionError("not called")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from catalogues import one_at_a_time
 from filemakers import save_nifti
 
 import partwise as pw
@@ -33,9 +34,11 @@ def kept(*arguments, out="again.pw"):
     return pw.load(out).components_
 
 
-@pytest.mark.parametrize("r", [2, 4, 7])  # seven parts of seven features: a square
-@pytest.mark.parametrize("name", ["p.csv", "p.tsv.gz", "p.npy", "p.h5ad"])
-@pytest.mark.parametrize("data", ["x.csv", "x.npy", "x.h5ad"])
+@one_at_a_time(
+    data=["x.csv", "x.npy", "x.h5ad"],
+    name=["p.csv", "p.tsv.gz", "p.npy", "p.h5ad"],
+    r=[4, 2, 7],  # seven parts of seven features: a square
+)
 def test_parts_that_were_written_can_be_known(here, data, name, r):
     written = kept(data, "-r", r, "--parts-out", name, out="first.pw")[:r]
     known = f"{name}:varm/NMFs" if name == "p.h5ad" else name

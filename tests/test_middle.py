@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import random_factors
+from catalogues import one_at_a_time, random_factors
 
 from partwise.data import as_data
 from partwise.data.divergence import DivergenceData
@@ -55,9 +55,8 @@ def rest_of(factors, D, which, mode):
     return np.column_stack([np.outer(A[:, j], P[:, l]).ravel() for j, l in pairs])
 
 
+@one_at_a_time(which=MIDDLES, r=[3, 1])
 @DEFINED
-@pytest.mark.parametrize("which", MIDDLES)
-@pytest.mark.parametrize("r", [1, 3])
 def test_statistics_are_their_definition(kind, which, r, rng):
     X = counts(rng)
     data, factors, D = with_middle(KINDS[kind](X), which, r, rng)
@@ -116,8 +115,7 @@ def test_all_three_factors_descend(which, solver, rng):
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "CSR", "CSC"])
-@pytest.mark.parametrize("dead", [[1], [0, 2], [0, 1, 2, 3]])
-@pytest.mark.parametrize("part", [Nonnegative(), Hoyer(0.5)])
+@one_at_a_time(dead=[[1], [0, 2], [0, 1, 2, 3]], part=[Nonnegative(), Hoyer(0.5)])
 def test_unused_components_come_back(kind, dead, part, rng):
     data, factors, _ = with_middle(KINDS[kind](counts(rng, 20, 15)), "diagonal", 4, rng)
     sets = [Columns.same(Nonnegative(), 4), Columns.same(part, 4), Columns.same(Nonnegative(), 4)]

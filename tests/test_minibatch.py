@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import planted
+from catalogues import one_at_a_time, planted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -29,7 +29,7 @@ def parts_of(X, sparsity=0.6, seed=0):
     return pw.ssnmf(X, R, sparsity=sparsity, init="random", max_iter=2, tol=0, random_state=seed).components
 
 
-@parametrize_with_checks([pw.MiniBatchSparseNMF(2), pw.MiniBatchSparseNMF(2, sparsity=0.3, batch_size=7)])
+@parametrize_with_checks([pw.MiniBatchSparseNMF(2, sparsity=0.3, batch_size=7)])
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks(estimator, check):
@@ -56,13 +56,15 @@ def test_batches_of_everything_that_forget_all_are_the_batch_fit(X):
     np.testing.assert_allclose(model.loss_curve_[1:] * len(X), wanted.losses[1:-1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array, lambda X: X.astype(np.float32)])
-@pytest.mark.parametrize("sparsity", [0.6, (0.3, 0.5), [0.2, 0.4, 0.5, 0.6, 0.7]])
-def test_sparsity_is_exact_after_every_call(X, kind, sparsity):
+@one_at_a_time(
+    form=[np.asarray, sp.csr_array, sp.csc_array, lambda X: X.astype(np.float32)],
+    sparsity=[0.6, (0.3, 0.5), [0.2, 0.4, 0.5, 0.6, 0.7]],
+)
+def test_sparsity_is_exact_after_every_call(X, form, sparsity):
     model = pw.MiniBatchSparseNMF(R, sparsity=sparsity, random_state=0)
     low, high = sparsity if isinstance(sparsity, tuple) else (np.array(sparsity), np.array(sparsity))
     for steps, rows in enumerate(np.array_split(np.arange(len(X)), 7), 1):
-        batch = kind(X[rows])
+        batch = form(X[rows])
         before = getattr(model, "components_", np.zeros(1))
         kept = before.copy()
         model.partial_fit(batch)

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import RECIPES, planted, random_factors, stats_of, tolerance
+from catalogues import RECIPES, one_of_each, planted, random_factors, stats_of, tolerance
 from scipy.optimize import nnls
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -124,9 +124,13 @@ def test_all_kinds_give_the_same_fit(X, seen, clothed):
     np.testing.assert_allclose(found.components, wanted.components, atol=1e-2 if rough else 1e-9)
 
 
+WHOLE = {name: recipe for name, recipe in RECIPES.items() if recipe.name not in ("nsnmf", "bisparse")}
+
+
 @quiet
-@pytest.mark.parametrize("kind", ["NaN", "CSR"])
-@pytest.mark.parametrize("name", [name for name in RECIPES if name.split(",")[0] not in ("nsnmf", "bisparse")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "NaN") for name in WHOLE), *((name, "CSR") for name in one_of_each(WHOLE))]
+)
 def test_the_observed_loss_falls_in_every_iteration(X, seen, kind, name):
     recipe = RECIPES[name]
     given, options = KINDS[kind](X, seen)
@@ -161,7 +165,7 @@ def test_nothing_missing_is_the_plain_fit(X, kind):
 
 @pytest.mark.parametrize("share", [0.3, 0.5])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_held_out_entries_are_found_to_the_noise(share, sparse):
     rng, noise = np.random.default_rng(1), 0.02
     truth = np.where(rng.random((R, 60)) < 0.3, rng.random((R, 60)), 0)
@@ -197,7 +201,7 @@ def test_activations_that_are_settled_are_the_fit_s_own(X, seen):
     assert model.explained_.sum() == pytest.approx(1 - np.sum(residual**2) / np.sum(X[seen] ** 2), rel=1e-9)
 
 
-def test_a_sample_that_is_missing_altogether_has_no_activations(X, seen, clothed, tmp_path):
+def test_a_sample_that_is_missing_altogether_has_no_activations(X, seen, clothed):
     seen[7] = False
     given, options = clothed(X, seen)
     result = pw.ssnmf(given, R, random_state=0, max_iter=5, tol=0, **options)
@@ -206,6 +210,10 @@ def test_a_sample_that_is_missing_altogether_has_no_activations(X, seen, clothed
     mask = options.pop("mask", None)
     model = pw.SparseNMF(R, random_state=0, max_iter=5, tol=0, **options).fit(given, mask=mask)
     assert not model.transform(given, mask=mask)[7].any()
+
+
+def test_such_a_sample_keeps_known_activations_and_may_come_from_a_file(X, seen, tmp_path):
+    seen[7] = False
     known = np.ones((len(X), 1))
     result = pw.ssnmf(holed(X, seen), R, missing="em", fixed_activations=known, max_iter=3, tol=0, random_state=0)
     np.testing.assert_array_equal(result.activations[:, :1], known)
@@ -214,11 +222,15 @@ def test_a_sample_that_is_missing_altogether_has_no_activations(X, seen, clothed
     assert not result.activations[7].any()
 
 
-def test_a_feature_that_is_missing_altogether_is_refused(X, seen, clothed, tmp_path):
+def test_a_feature_that_is_missing_altogether_is_refused(X, seen, clothed):
     seen[:, [2, 9]] = False
     given, options = clothed(X, seen)
     with pytest.raises(ValueError, match=r"2 of the features of X \(2, 9\) are missing in all samples"):
         pw.ssnmf(given, R, **options)
+
+
+def test_such_a_feature_is_refused_in_a_file_and_taken_in_new_samples(X, seen, tmp_path):
+    seen[:, [2, 9]] = False
     np.save(tmp_path / "x.npy", holed(X, seen))
     with pytest.raises(ValueError, match="missing in all samples"):
         pw.ssnmf(str(tmp_path / "x.npy"), R, missing="em", memory_limit=X.nbytes // 2)
@@ -273,7 +285,7 @@ def test_dead_components_start_again_in_chunks(X, seen, tmp_path, rng):
     assert there.activations[:, 1].max() > 0
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_on_dask(X, seen):
     da = pytest.importorskip("dask.array")
     asked = {"sparsity": 0.4, "max_iter": 6, "tol": 0, "random_state": 0, "missing": "em"}
@@ -293,7 +305,7 @@ def test_mini_batches(X, seen):
         model.fit(np.where(np.arange(X.shape[1]) == 3, np.nan, X))
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_memory_of_one_chunk(rng):
     X = rng.random((3000, 1000))
     X[rng.random(X.shape) < 0.3] = np.nan

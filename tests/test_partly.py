@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import RECIPES, SETS, UPDATES, for_all_sets, planted, stats_of
+from catalogues import RECIPES, SETS, TAKEN, UPDATES, one_at_a_time, planted, stats_of
 from scipy.optimize import nnls
 
 import partwise as pw
@@ -41,12 +41,9 @@ def rows(X, which=WHICH, seed=1, count=R):
     return given
 
 
-@pytest.mark.parametrize("name", UPDATES)
-@pytest.mark.parametrize("sets", SETS)
+@pytest.mark.parametrize(("name", "sets"), TAKEN)
 def test_an_update_works_on_what_the_known_columns_leave(name, sets, rng):
     X, update, columns = planted(rng).X, UPDATES[name], SETS[sets](R)
-    if not for_all_sets(update) and not columns.nonnegative:
-        pytest.skip("for y ≥ 0 only")
     factors = [np.asfortranarray(rng.random((n, R))) for n in X.shape]
     factors[1] = columns.project(factors[1])
     known = Known(WHICH, rng.random((X.shape[1], 2)))
@@ -90,8 +87,7 @@ def test_what_sets_say_of_kept_columns():
 
 
 @quiet
-@pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@one_at_a_time(name=FEW, dtype=[np.float64, np.float32])
 def test_known_parts_stay_and_the_loss_falls(name, dtype, rng):
     X, recipe = planted(rng).X.astype(dtype), RECIPES[name]
     given = rows(X)
@@ -239,7 +235,7 @@ def test_in_chunks_as_in_memory(X, side, sparsity, tmp_path):
         np.testing.assert_array_equal(fits[1][:, WHICH], given[side][:, WHICH])
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("side", ["fixed_components", "fixed_activations"])
 def test_on_dask(X, side):
     da = pytest.importorskip("dask.array")

@@ -310,12 +310,14 @@ def draw(path, before=""):
     return subprocess.run(code, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_no_display_is_needed(tmp_path):
     done = draw(tmp_path / "parts.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "parts.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_extra_is_named(tmp_path):
     done = draw(tmp_path / "parts.png", "sys.modules['matplotlib'] = None")
     assert done.returncode == 1

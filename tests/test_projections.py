@@ -9,6 +9,7 @@ import math
 import numba
 import numpy as np
 import pytest
+from catalogues import one_at_a_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -18,7 +19,7 @@ from partwise.projections import Hoyer, HoyerBetween, sparse_opt
 from partwise.projections.careful import sparse_opt_select
 from partwise.projections.fast import first_guess, solve
 
-CASES = 20_000 if JIT else 200  # short vectors on which every method is compared with enumeration
+CASES = 10_000 if JIT else 200  # short vectors on which every method is compared with enumeration
 SHORT = 12 if JIT else 7
 
 
@@ -98,7 +99,7 @@ def test_best_of_all_supports(kind):
         assert_every_method_solves(b, any_k(rng, b.size))
 
 
-@settings(deadline=None, max_examples=200 if JIT else 30)
+@settings(max_examples=200 if JIT else 30)
 @given(
     b=arrays(float, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False)),
     fraction=st.floats(0, 1),
@@ -126,10 +127,8 @@ def test_best_of_all_supports_where_numbers_are_hard(b, k):
     assert_every_method_solves(np.array(b), k)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("sparsity", [0.05, 0.4, 0.8, 0.97])
-@pytest.mark.parametrize("m", [1_000, 10_000, 100_000])
+@pytest.mark.compiled
+@one_at_a_time(m=[10_000, 1_000, 100_000], sparsity=[0.8, 0.05, 0.4, 0.97], dtype=[np.float64, np.float32])
 @pytest.mark.parametrize("kind", ["uniform", "normal", "exponential", "ties", "one large", "geometric", "far apart"])
 def test_methods_agree_on_long_vectors(kind, m, sparsity, dtype):
     b = far_apart(m) if kind == "far apart" else VECTORS[kind](seeded(kind), m)
@@ -147,7 +146,7 @@ def far_apart(m):
     return -np.random.default_rng(m).permutation(np.exp(np.linspace(-30, 30, m)))
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 @pytest.mark.parametrize("m", [1_000, 3_000, 100_000])
 def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
     b = far_apart(m)
@@ -187,9 +186,8 @@ def test_guess_does_not_matter(kind):
 # Where the maximum is tied
 
 
+@one_at_a_time(top=[0.0, -2.0, 1e-300, 1e300], q=[3, 2, 9])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("q", [2, 3, 9])
-@pytest.mark.parametrize("top", [0.0, -2.0, 1e-300, 1e300])
 def test_ties_are_feasible_and_decided_by_near(method, q, top):
     """With k² < q the answer lies on the ties: always the same one alone, `near` itself if it is one of them."""
     rng = np.random.default_rng(q)

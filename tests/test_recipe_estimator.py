@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import RECIPES, planted
+from catalogues import RECIPES, one_of_each, planted
 from sklearn.base import clone
 
 import partwise as pw
@@ -21,7 +21,7 @@ MAX_ITER = 3
 OWN = ("sparsity", "activation_sparsity", "l1", "l2")  # parameters of the estimator itself
 
 
-@pytest.fixture(params=RECIPES)
+@pytest.fixture(scope="module", params=RECIPES)
 def recipe(request):
     if RECIPES[request.param].name == "tpc":
         pytest.importorskip("clarabel")
@@ -31,6 +31,13 @@ def recipe(request):
 @pytest.fixture(name="X")
 def small(rng):
     return planted(rng, n=18, m=22, r=R, noise=0.1).X
+
+
+@pytest.fixture(scope="module")
+def fitted(recipe):
+    """X, a model of it, and its activations."""
+    X, model = planted(np.random.default_rng(0), n=18, m=22, r=R, noise=0.1).X, estimator(recipe)
+    return X, model, model.fit_transform(X)
 
 
 def estimator(recipe, **options):
@@ -44,18 +51,21 @@ def estimator(recipe, **options):
     )
 
 
-def test_it_is_the_function(X, recipe):
-    model, result = estimator(recipe).fit(X), recipe(X, R, max_iter=MAX_ITER)
+def test_it_is_the_function(fitted, recipe):
+    X, model, activations = fitted
+    result = recipe(X, R, max_iter=MAX_ITER)
     np.testing.assert_array_equal(model.components_, result.components)
     np.testing.assert_array_equal(model.loss_curve_, result.losses)
     assert (model.n_iter_, model.stop_reason_) == (result.n_iter, result.stop_reason)
     assert hasattr(model, "scaling_") == (result.middle is not None)
     if result.middle is not None:
         np.testing.assert_array_equal(model.scaling_, result.middle)
+    if result.encoder is not None:
+        np.testing.assert_allclose(model.transform(X), activations, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("form", "dtype"), [(sp.csr_array, np.float64), (np.asarray, np.float32)])
+@pytest.mark.parametrize("recipe", one_of_each(RECIPES), indirect=True)
 def test_fit_transform_is_fit_and_transform(X, recipe, form, dtype):
     X = form(X.astype(dtype))
     model = estimator(recipe)
@@ -68,9 +78,8 @@ def test_fit_transform_is_fit_and_transform(X, recipe, form, dtype):
     assert model.transform(X).dtype == dtype
 
 
-def test_the_numbers_are_what_they_say(X, recipe):
-    model = estimator(recipe)
-    activations = model.fit_transform(X)
+def test_the_numbers_are_what_they_say(fitted):
+    X, model, activations = fitted
     middle = getattr(model, "scaling_", np.eye(R))
     back = model.inverse_transform(activations)
     np.testing.assert_allclose(back, activations @ middle @ model.components_, atol=1e-12)
@@ -83,8 +92,8 @@ def test_the_numbers_are_what_they_say(X, recipe):
     np.testing.assert_array_equal(model.sparsity_, pw.hoyer_sparsity(model.components_, axis=1))
 
 
-def test_samples_are_encoded_one_by_one(X, recipe):
-    model = estimator(recipe).fit(X)
+def test_samples_are_encoded_one_by_one(fitted, recipe):
+    X, model, _ = fitted
     together = model.transform(X[:5])
     for sample, activations in zip(X[:5], together, strict=True):
         np.testing.assert_allclose(model.transform(sample[None])[0], activations, atol=1e-9)
@@ -92,8 +101,9 @@ def test_samples_are_encoded_one_by_one(X, recipe):
         assert np.count_nonzero(together, axis=1).max() <= recipe.options["nonzeros"]
 
 
-def test_clones_and_pickles(X, recipe):
-    model = estimator(recipe).fit(X)
+@pytest.mark.parametrize("recipe", one_of_each(RECIPES), indirect=True)
+def test_clones_and_pickles(fitted):
+    X, model, _ = fitted
     np.testing.assert_array_equal(clone(model).fit(X).components_, model.components_)
     thawed = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(thawed.transform(X), model.transform(X))

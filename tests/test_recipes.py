@@ -1,14 +1,13 @@
-"""ssnmf: exactly the sparsity asked for, the paper's algorithm to the letter where asked, and planted parts."""
+"""ssnmf: exactly the sparsity asked for, and the paper's algorithm to the letter where asked."""
 
 import itertools
 
 import numpy as np
 import pytest
-from catalogues import planted
+from catalogues import one_at_a_time, planted
 
 import partwise as pw
 from partwise.factorize import factorize
-from partwise.metrics import match_parts
 from partwise.recipes import SOLVERS
 
 METHODS = ("fast", "sorted", "hoyer")
@@ -32,10 +31,7 @@ def small(rng):
     return planted(rng, n=25, m=30).X
 
 
-@pytest.mark.parametrize("asked", SPARSITY)
-@pytest.mark.parametrize("projection", METHODS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("faithful", [False, True])
+@one_at_a_time(asked=SPARSITY, projection=METHODS, dtype=[np.float64, np.float32], faithful=[False, True])
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 def test_the_sparsity_is_exact(X, asked, projection, dtype, faithful):
     value, wanted = SPARSITY[asked]
@@ -118,28 +114,6 @@ def test_faithful_starts_as_the_paper_does(X):
     )
     ordered = np.sort(starts[0], axis=0)
     np.testing.assert_array_equal(ordered, np.tile(ordered[:, :1], (1, 5)))
-
-
-def test_the_only_factorization_is_found(rng):
-    """Unique by Laurberg et al. (2008): every part has a feature of its own, every sample pattern a pure sample."""
-    r = 4
-    parts = np.vstack([np.eye(r), rng.random((12, r)) * (rng.random((12, r)) < 0.6)]).T
-    activations = np.vstack([np.eye(r), rng.random((30, r)) * (rng.random((30, r)) < 0.6)])
-    X = activations @ parts
-    result = pw.ssnmf(X, r, init="nndsvd", tol=0, max_iter=1500, random_state=0)
-    assert result.relative_error < 1e-3
-    assert match_parts(result.components, parts).cosines.min() > 0.999
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_planted_sparse_parts_are_found(seed):
-    rng = np.random.default_rng(seed)
-    parts = np.array([pw.Hoyer(0.6)(rng.random(60) ** 3) for _ in range(5)])
-    activations = rng.random((150, 5)) * (rng.random((150, 5)) < 0.4)
-    X = activations @ parts + 0.002 * rng.random((150, 60))
-    fits = [pw.ssnmf(X, 5, sparsity=0.6, tol=1e-6, max_iter=500, random_state=s) for s in range(3)]
-    best = min(fits, key=lambda fit: fit.losses[-1])
-    assert match_parts(best.components, parts).cosines.min() > 0.99
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -230,7 +204,7 @@ def test_bad_arguments_are_named(X, arguments, message):
         pw.ssnmf(X, **{"n_components": 3, "random_state": 0, **arguments})
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["hals", "greedy", "pivot"])
 def test_it_is_as_good_as_scikit_learn(solver, rng):
     from sklearn.datasets import load_digits

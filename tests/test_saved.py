@@ -176,7 +176,7 @@ def test_sparse_parts_take_less(path, tmp_path):
     assert same(pw.load(path).components_, model.components_)
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_a_fresh_process_loads_it(path):
     model = fitted(sparsity=0.5)
     model.save(path)
@@ -191,12 +191,12 @@ def test_a_fresh_process_loads_it(path):
     assert found.stdout == model.transform(X).tobytes().hex()
 
 
-def test_two_thousand_mutations(path):
+def test_damage_is_noticed(path):
     model = fitted(sparsity=0.5).keep(sample_names=[f"s{i}" for i in range(20)])
     model.save(path)
     original = path.read_bytes()
     refused = 0
-    for data in mutations(original, np.random.default_rng(1), 2200):
+    for data in mutations(original, np.random.default_rng(1), 330):
         path.write_bytes(data)
         if data == original:
             assert_same_model(model, pw.load(path))
@@ -204,7 +204,7 @@ def test_two_thousand_mutations(path):
         with pytest.raises(UnreadableError):
             pw.load(path)
         refused += 1
-    assert refused > 2000
+    assert refused > 300
 
 
 def changed(header, arrays, where, value):

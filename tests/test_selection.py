@@ -8,6 +8,7 @@ import signal
 import sys
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -137,7 +138,6 @@ def test_sparsity_of_the_activations(X):
     assert found.side == "activations"
 
 
-@pytest.mark.heavy
 def test_the_planted_rank_is_found_and_its_parts_are_found_again():
     X = planted(60, 40, 3, sparsity=0.5, noise=0.1, random_state=0).X
     rows = pw.select(X, range(1, 6), n_splits=2, n_init=2, random_state=0).rows
@@ -147,9 +147,10 @@ def test_the_planted_rank_is_found_and_its_parts_are_found_again():
     assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
 
 
-@pytest.mark.heavy
-def test_the_same_table_whatever_the_number_of_processes(X):
-    one, two = (pw.select(X, [1, 3], [0.2, 0.4], n_jobs=n_jobs, **QUICK) for n_jobs in (1, 2))
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_the_same_table_whatever_the_number_of_workers(X, backend):
+    with joblib.parallel_config(backend=backend):
+        one, two = (pw.select(X, [1, 3], [0.2, 0.4], n_jobs=n_jobs, **QUICK) for n_jobs in (1, 2))
     assert len(one.fits) == len(two.fits) == 16
     for mine, yours in zip(one.rows + one.fits, two.rows + two.fits, strict=True):
         assert mine == pytest.approx(yours, rel=1e-9)  # a process that has just compiled kernels may round otherwise

@@ -16,51 +16,54 @@ from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Proje
 # What all sets have in common
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", VECTORS)
-def test_order_is_kept_and_input_left_alone(projection, kind):
-    b = VECTORS[kind](seeded(kind), 30)
-    before = b.copy()
-    y = projection(b)
-    np.testing.assert_array_equal(b, before)
-    assert y.dtype == (np.float32 if b.dtype == np.float32 else np.float64)
-    assert y.shape == b.shape
-    assert not np.shares_memory(y, b)
-    order = np.lexsort((y, b))  # equal entries of b may differ in y, but not overtake larger ones
-    assert (np.diff(y[order]) >= 0).all()
+EACH = pytest.mark.parametrize("projection", SETS, ids=repr)
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ORDINARY | TIED)
-def test_points_of_the_set_stay(projection, kind):
-    y = projection(VECTORS[kind](seeded(kind), 30))
-    assert_alike(projection(y), y, 1e-5 if y.dtype == np.float32 else ALIKE * max(1, y.max()))
+@EACH
+def test_order_is_kept_and_input_left_alone(projection):
+    for kind, make in VECTORS.items():
+        b = make(seeded(kind), 30)
+        before = b.copy()
+        y = projection(b)
+        np.testing.assert_array_equal(b, before, err_msg=kind)
+        assert y.dtype == (np.float32 if b.dtype == np.float32 else np.float64), kind
+        assert y.shape == b.shape, kind
+        assert not np.shares_memory(y, b), kind
+        order = np.lexsort((y, b))  # equal entries of b may differ in y, but not overtake larger ones
+        assert (np.diff(y[order]) >= 0).all(), kind
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ORDINARY)
-def test_permuting_the_input_permutes_the_output(projection, kind):
-    rng = seeded(kind)
-    b = np.array(ORDINARY[kind](rng, 24), dtype=float)
-    order = rng.permutation(24)
-    y = projection(b)
-    assert_alike(projection(b[order]), y[order], ALIKE * max(1, y.max()))
+@EACH
+def test_points_of_the_set_stay(projection):
+    for kind, make in (ORDINARY | TIED).items():
+        y = projection(make(seeded(kind), 30))
+        assert_alike(projection(y), y, 1e-5 if y.dtype == np.float32 else ALIKE * max(1, y.max()), kind)
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
-@pytest.mark.parametrize("kind", ["uniform", "normal", "exponential", "all negative", "ties", "constant", "integers"])
-def test_no_point_of_the_set_is_nearer(projection, kind):
-    rng = seeded(kind)
-    b = np.asarray(VECTORS[kind](rng, 30), dtype=float)
-    y = projection(b)
-    distance = np.linalg.norm(b - y)
-    for _ in range(30):
-        far, beside = projection(rng.standard_normal(30)), projection(y + 0.1 * rng.standard_normal(30))
-        for point in (far, beside):
-            assert np.linalg.norm(b - point) >= distance - 1e-9
+@EACH
+def test_permuting_the_input_permutes_the_output(projection):
+    for kind, make in ORDINARY.items():
+        rng = seeded(kind)
+        b = np.array(make(rng, 24), dtype=float)
+        order = rng.permutation(24)
+        y = projection(b)
+        assert_alike(projection(b[order]), y[order], ALIKE * max(1, y.max()), kind)
 
 
-@settings(deadline=None, max_examples=60 if JIT else 15)
+@EACH
+def test_no_point_of_the_set_is_nearer(projection):
+    for kind in ("uniform", "normal", "exponential", "all negative", "ties", "constant", "integers"):
+        rng = seeded(kind)
+        b = np.asarray(VECTORS[kind](rng, 30), dtype=float)
+        y = projection(b)
+        distance = np.linalg.norm(b - y)
+        for _ in range(20):
+            far, beside = projection(rng.standard_normal(30)), projection(y + 0.1 * rng.standard_normal(30))
+            for point in (far, beside):
+                assert np.linalg.norm(b - point) >= distance - 1e-9, kind
+
+
+@settings(max_examples=60 if JIT else 15)
 @given(
     b=arrays(
         st.sampled_from([np.float64, np.float32, np.int64, np.bool_]),
@@ -81,17 +84,17 @@ def test_every_form_of_vector_is_taken(b, step):
 # The other sets
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ends", [(0.2, 0.5), (0.4, 0.4), (0.0, 1.0), (None, 0.3), (0.6, None), (None, None), (0.9, 1)])
 @pytest.mark.parametrize("kind", ["uniform", "normal", "exponential", "all negative", "one large", "integers", "zeros"])
-def test_between_beats_a_grid_of_sparsities(kind, ends, method):
+def test_between_beats_a_grid_of_sparsities(kind, ends):
     b = np.asarray(VECTORS[kind](seeded(kind), 25), dtype=float)
     lo, hi = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
-    y = HoyerBetween(*ends, method)(b)
-    assert_feasible(y, y.sum())
-    assert lo - 1e-10 <= hoyer_sparsity(y) <= hi + 1e-10
-    for sparsity in np.linspace(lo, hi, 101):
-        assert b @ y >= b @ Hoyer(sparsity, "sorted")(b) - 1e-9 * np.abs(b).max()
+    best = max(b @ Hoyer(sparsity, "sorted")(b) for sparsity in np.linspace(lo, hi, 51))
+    for method in METHODS:
+        y = HoyerBetween(*ends, method)(b)
+        assert_feasible(y, y.sum())
+        assert lo - 1e-10 <= hoyer_sparsity(y) <= hi + 1e-10, method
+        assert b @ y >= best - 1e-9 * np.abs(b).max(), method
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e300, 1e-300])
@@ -127,16 +130,16 @@ def test_at_most_breaks_ties_by_near_and_then_by_place():
     np.testing.assert_array_equal(AtMost(3)(b, near=[1, 0, 0, 1, 0, 1]), [2, 5, 0, 2, 0, 0])
 
 
-@pytest.mark.parametrize("kind", VECTORS)
-def test_nonnegative_is_the_positive_part(kind):
-    b = VECTORS[kind](seeded(kind), 30)
-    np.testing.assert_array_equal(Nonnegative()(b), np.maximum(b, 0))
+def test_nonnegative_is_the_positive_part():
+    for kind, make in VECTORS.items():
+        b = make(seeded(kind), 30)
+        np.testing.assert_array_equal(Nonnegative()(b), np.maximum(b, 0), err_msg=kind)
 
 
 # Values, and what they refuse
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
+@EACH
 def test_sets_are_values(projection):
     copy = pickle.loads(pickle.dumps(projection))
     assert copy == projection
@@ -149,7 +152,7 @@ def test_sets_are_values(projection):
             setattr(projection, field, 0.5)
 
 
-@pytest.mark.parametrize("projection", SETS, ids=repr)
+@pytest.mark.parametrize("projection", [Hoyer(0.5), HoyerBetween(0.3, 0.6), AtMost(5), Nonnegative()], ids=repr)
 @pytest.mark.parametrize(
     ("b", "said"),
     [
@@ -175,11 +178,10 @@ def test_what_is_no_vector_is_refused(projection, b, said):
         assert said in str(error.value)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("b", [[1.0, math.nan], [], [[1.0]], ["a"]])
-def test_sparse_opt_refuses_what_is_no_vector(b, method):
-    with pytest.raises(ValueError, match=r"nan|\(0,\)|\(1, 1\)|<U1"):
-        sparse_opt(b, 1.0, method=method)
+@pytest.mark.parametrize(("b", "said"), [([1.0, math.nan], "nan"), ([], r"\(0,\)"), ([[1.0]], "1, 1"), (["a"], "<U1")])
+def test_sparse_opt_refuses_what_is_no_vector(b, said):
+    with pytest.raises(ValueError, match=said):
+        sparse_opt(b, 1.0)
 
 
 @pytest.mark.parametrize(

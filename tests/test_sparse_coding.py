@@ -68,8 +68,7 @@ def dictionary(request):
 
 
 @pytest.mark.parametrize("name", CODERS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("guess", [0.0, 1.0])
+@pytest.mark.parametrize(("dtype", "guess"), [(np.float64, 0.0), (np.float32, 1.0)])
 def test_codes_are_few_nonnegative_and_least_squares_on_their_support(dictionary, name, dtype, guess):
     X, A = dictionary
     stats = stats_of(X, A, dtype)
@@ -185,11 +184,10 @@ def assert_on_the_path(h, stats, nonzeros):
             assert np.sum(g >= level - rounding) > nonzeros
 
 
-@pytest.mark.parametrize("nonzeros", [1, 2, 3, 5, 20])
-def test_the_path_is_the_nonnegative_lasso(dictionary, nonzeros):
-    X, A = dictionary
-    stats = stats_of(X, A)
-    assert_on_the_path(code(Path(nonzeros, refit=False), stats), stats, nonzeros)
+def test_the_path_is_the_nonnegative_lasso(dictionary):
+    stats = stats_of(*dictionary)
+    for nonzeros in (1, 2, 3, 5, 20):
+        assert_on_the_path(code(Path(nonzeros, refit=False), stats), stats, nonzeros)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -222,7 +220,7 @@ def test_the_path_is_scikit_learns(rng):
 
 
 # what a Gram matrix that is singular but for rounding then gives is taken for the solution.
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_the_path_ends_where_the_support_spans_the_features():
     rng = np.random.default_rng(4)
     for _ in range(100):

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from partwise.projections import hoyer_sparsity
 
-LAWS = settings(deadline=None, max_examples=100)
+LAWS = settings(max_examples=100)
 amounts = st.lists(st.integers(0, 1000), min_size=2, max_size=20).filter(any)
 
 

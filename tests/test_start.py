@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import assert_feasible, planted, random_factors
+from catalogues import PROBLEMS, SETS, assert_feasible, one_at_a_time, planted, random_factors
 
 import partwise as pw
 from partwise.data import as_data
@@ -23,8 +23,8 @@ def error_of(X, factors):
     return np.linalg.norm(X - factors[0] @ factors[1].T)
 
 
+@one_at_a_time(problem=PROBLEMS, columns=SETS, dtype=[np.float64, np.float32], form=[np.asarray, sp.csr_array])
 @pytest.mark.parametrize("name", STARTS)
-@pytest.mark.parametrize(("form", "dtype"), [(np.asarray, np.float64), (sp.csr_array, np.float32)])
 def test_starts_are_feasible_and_reproducible(name, problem, columns, dtype, form):
     data = as_data(form(problem.X.astype(dtype)))
     for sets in ([free(problem.r), columns(problem.r)], [columns(problem.r), free(problem.r)]):
@@ -162,9 +162,8 @@ def test_zeroed_activations_are_revived_in_a_multiplicative_fit(rng):
     assert ends[1].losses[-1] < 0.9 * ends[0].losses[-1]
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_array])
+@one_at_a_time(problem=PROBLEMS, form=[np.asarray, sp.csr_array, sp.csc_array], seed=[1, 0, 2, 3])
 @pytest.mark.parametrize("mode", [0, 1])
-@pytest.mark.parametrize("seed", range(6))
 def test_revival_never_raises_the_loss(problem, form, mode, seed):
     rng = np.random.default_rng(seed)
     data, r = as_data(form(problem.X)), problem.r

@@ -36,6 +36,7 @@ def test_statistics_of_the_parts_add_up_over_samples(problem, cuts, rng):
 
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.7, 0.0), (0.0, 0.3), (0.7, 0.3)])
+@pytest.mark.parametrize("problem", ["planted"], indirect=True)
 def test_penalties_are_edits(problem, mode, l1, l2, rng):
     factors = random_factors(problem.X.shape, problem.r, rng)
     stats, F = stats_of(problem.X, factors, mode), factors[mode]

@@ -1,12 +1,11 @@
 """Whatever X is stored in, it is read in chunks of samples that fit the limit."""
 
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from catalogues import peak_of, random_factors
+from catalogues import one_at_a_time, peak_of, random_factors
 from stores import FIT, STORED, R, Rows, any_store, assert_same, fifth, mapped, saved, small  # noqa: F401  (fixtures)
+from streams import Watched
 
 import partwise as pw
 from partwise import start
@@ -36,11 +35,10 @@ def test_every_kind_of_storage_is_loaded_where_it_fits(X, store, tmp_path):
     np.testing.assert_array_equal(pw.ssnmf(stored, R, **FIT).components, pw.ssnmf(X, R, **FIT).components)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["path", "memory map, Fortran order", "zarr", "HDF5", "anything with rows"])
-def test_every_dtype_gives_the_fit_of_the_array(X, dtype, kind, tmp_path):
+@one_at_a_time(dtype=DTYPES, how=["path", "memory map, Fortran order", "zarr", "HDF5", "anything with rows"])
+def test_every_dtype_gives_the_fit_of_the_array(X, dtype, how, tmp_path):
     X = (np.greater(X, X.mean()) if dtype is np.bool_ else 20 * X).astype(dtype)
-    stored = STORED[kind](X, tmp_path)
+    stored = STORED[how](X, tmp_path)
     data = as_data(stored, fifth(X))
     assert isinstance(data, StoredData)
     assert data.dtype == as_data(X).dtype == (np.float32 if dtype is np.float32 else np.float64)
@@ -49,8 +47,7 @@ def test_every_dtype_gives_the_fit_of_the_array(X, dtype, kind, tmp_path):
     assert_same(result, wanted, 1e-4 if dtype is np.float32 else 1e-8)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 12, 15])  # of 61: the last chunk has mostly one
-@pytest.mark.parametrize("init", ["random", "samples"])
+@one_at_a_time(rows=[12, 1, 2, 3, 7, 15], init=["samples", "random"])  # of 61: the last chunk has mostly one
 def test_the_size_of_chunks_changes_nothing(X, rows, init, tmp_path):
     path, limit = saved(X, tmp_path), 4 * X[0].nbytes * rows
     assert as_data(path, limit).bounds == [*range(0, 61, rows), 61]
@@ -142,23 +139,23 @@ def test_four_samples_must_fit(X, kind, tmp_path):
     assert pw.ssnmf(stored, R, memory_limit=four, max_iter=2).n_iter == 2
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("init", ["random", "samples"])
-@pytest.mark.parametrize("kind", ["path", "HDF5", "anything with rows"])
-def test_memory_stays_within_the_limit(init, kind, tmp_path, monkeypatch, rng):
+@pytest.mark.compiled
+@one_at_a_time(init=["samples", "random"], how=["path", "HDF5", "anything with rows"])
+def test_memory_stays_within_the_limit(init, how, tmp_path, monkeypatch, rng):
     """Beyond it are the factors, and the samples that a start looks at."""
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 2**16)
     fit = {"sparsity": 0.5, "init": init, "max_iter": 3, "tol": 0, "random_state": 0}
     pw.ssnmf(saved(rng.random((50, 40)), tmp_path), R, memory_limit=10_000, **fit)  # imports are not counted
     X = rng.random((8_000, 200))
-    stored, limit, factor = STORED[kind](X, tmp_path), X.nbytes // 8, X.shape[0] * R * 8
+    stored, limit, factor = STORED[how](X, tmp_path), X.nbytes // 8, X.shape[0] * R * 8
     looked_at = 8 * 2**16 if init == "samples" else 0
     assert peak_of(lambda: pw.ssnmf(stored, R, memory_limit=limit, **fit)) < limit + 4 * factor + 2 * looked_at
 
 
-@pytest.mark.heavy
-def test_a_start_among_many_samples_takes_no_longer_than_some_passes(tmp_path, rng):
-    data = as_data(saved(rng.random((40_000, 5)), tmp_path), 200_000)
-    started = time.perf_counter()
-    data.subset(np.arange(40_000))
-    assert time.perf_counter() - started < 3
+def test_samples_that_are_stored_together_are_read_once(X):
+    """As a start looks at some of many samples."""
+    stored = Watched(X)
+    stored.chunks = (10, 20)
+    which = np.setdiff1d(np.arange(61), [3, 4, 5, 17, 60])
+    np.testing.assert_array_equal(as_data(stored, 4 * 12 * 160).subset(which).matrix, X[which])
+    assert stored.read == [(first, first + 10) for first in range(0, 60, 10)]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from catalogues import PROBLEMS, Recipe
+from catalogues import PROBLEMS, Recipe, one_at_a_time
 from stores import Rows, assert_same
-from streams import ALL, BOUND, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
+from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise import start
@@ -23,7 +23,7 @@ def test_every_recipe_that_streams_gives_the_fit_of_memory(X, name):
     recipe = ALL[name]
     assert isinstance(as_data(Rows(X), seven(X)), StoredData)
     cone = recipe.name == "tpc"  # solved to a tolerance only
-    limits = {"max_iter": 3 if cone else 15, "tol": 0}
+    limits = {"max_iter": 3 if cone else 8, "tol": 0}
     result, wanted = recipe(Rows(X), R, memory_limit=seven(X), **limits), recipe(X, R, **limits)
     assert_same(result, wanted, 1e-4 if cone else 1e-8)
     assert (result.encoder, result.middle) == (wanted.encoder, None)
@@ -38,8 +38,9 @@ def test_every_other_recipe_says_why_not_and_takes_what_fits(X, name):
     np.testing.assert_array_equal(result.components, wanted.components)
 
 
-@pytest.mark.parametrize("problem", [p for p in PROBLEMS if p != "tiny"], indirect=True)
-@pytest.mark.parametrize("name", ["ssnmf, free", "ssnmf", "ssnmf, multiplicative", "nmfsc"])
+@one_at_a_time(
+    problem=[p for p in PROBLEMS if p != "tiny"], name=["ssnmf", "ssnmf, free", "ssnmf, multiplicative", "nmfsc"]
+)
 def test_every_problem_gives_the_fit_of_memory(problem, name):
     X, r = problem
     limits = {"max_iter": 15, "tol": 0}
@@ -49,11 +50,9 @@ def test_every_problem_gives_the_fit_of_memory(problem, name):
         assert_same(result, wanted)
 
 
-@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("name", [name for name in FEW if ALL[name].name != "tpc"])  # cones: not the same program
 def test_single_precision(X, name):
     X = X.astype(np.float32)
-    if ALL[name].name == "tpc":
-        pytest.skip("a cone program to single precision is not the same program")
     limits = {"max_iter": 4, "tol": 0}
     result, wanted = ALL[name](Rows(X), R, memory_limit=seven(X) // 2, **limits), ALL[name](X, R, **limits)
     assert result.activations.dtype == result.components.dtype == np.float32
@@ -83,8 +82,7 @@ def test_a_start_looks_at_the_same_samples(X, n, monkeypatch):
     assert np.count_nonzero(stored.times() == stored.times().max()) == 2 * R
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
-@pytest.mark.parametrize("name", ["ssnmf", "nmfsc", "snmf"])
+@one_at_a_time(tol=[1e-2, 1e-4], name=["ssnmf", "nmfsc", "snmf"])
 def test_tolerances_are_met_at_the_same_time(X, name, tol):
     result = ALL[name](Rows(X), R, memory_limit=seven(X), tol=tol)
     assert result.converged
@@ -131,9 +129,7 @@ MORTAL = {
 }
 
 
-@pytest.mark.parametrize("name", MORTAL)
-@pytest.mark.parametrize("dead", [[1], [0, 3], [0, 1, 3]], ids=len)
-@pytest.mark.parametrize("rows", [1, 7])
+@one_at_a_time(name=MORTAL, dead=[[0, 3], [1], [0, 1, 3]], rows=[7, 1])
 def test_dead_components_start_again_as_in_memory(X, name, dead, rows, restarts, rng):
     init = deadly(X, rng, dead)
     limits = {"init": init, "max_iter": 10, "tol": 0}

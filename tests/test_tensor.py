@@ -17,9 +17,8 @@ from partwise.statistics import gram
 
 @SHAPED
 @FORMED
-@pytest.mark.parametrize("r", [1, 3])
-def test_statistics_are_their_definition(shape, form, r, rng):
-    X = with_zeros(shape, rng)
+def test_statistics_are_their_definition(shape, form, rng):
+    X, r = with_zeros(shape, rng), 3
     data = as_tensor(form(X))
     assert data.shape == shape
     rtol = tolerance(data.dtype)
@@ -41,7 +40,7 @@ def test_statistics_are_their_definition(shape, form, r, rng):
 
 
 @SHAPED
-@pytest.mark.parametrize("form", ["C order", "Fortran order", "COO"])
+@pytest.mark.parametrize("form", ["C order", "COO"])
 def test_slices_and_products_with_vectors(shape, form, rng):
     X = with_zeros(shape, rng)
     data = as_tensor(FORMS[form](X))

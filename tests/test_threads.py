@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from catalogues import one_at_a_time
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
@@ -44,11 +45,10 @@ def sparse(X):
 KINDS = {"dense": np.asarray, "tall": lambda X: X.T.copy(), "CSR": sparse, "CSC": lambda X: sparse(X).tocsc()}
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("sparsity", [None, 0.5, (0.2, 0.4)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges):
-    data = KINDS[kind](X)
+@pytest.mark.compiled
+@one_at_a_time(sparsity=[0.5, None, (0.2, 0.4)], form=KINDS)
+def test_the_number_of_threads_changes_rounding_alone(X, form, sparsity, ranges):
+    data = KINDS[form](X)
     one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_jobs=n, **FIT) for n in (1, 2, 2))
     assert set(ranges) == {2}
     np.testing.assert_array_equal(two.components, again.components)
@@ -58,7 +58,7 @@ def test_the_number_of_threads_changes_rounding_alone(X, kind, sparsity, ranges)
     np.testing.assert_allclose(one.activations, two.activations, atol=1e-8 * scale)
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
     with threadpool_limits(limits=1):
         pw.ssnmf(sparse(X), 5, sparsity=0.5, **FIT)
@@ -68,7 +68,7 @@ def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
     assert max(ranges) == 3
 
 
-@pytest.mark.heavy
+@pytest.mark.compiled
 def test_estimators_take_n_jobs(X, ranges):
     found = [pw.SparseNMF(5, sparsity=0.5, n_jobs=n, **FIT | {"max_iter": 2}).fit(sparse(X)) for n in (1, 2)]
     assert set(ranges) == {2}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogues import SETS, UPDATES, assert_feasible, for_all_sets, random_factors, stats_of
+from catalogues import PROBLEMS, SETS, TAKEN, UPDATES, assert_feasible, for_all_sets, random_factors, stats_of
 from scipy.optimize import nnls
 
 from partwise.data import as_data
@@ -21,21 +21,24 @@ def start(problem, mode, sets, rng, dtype=float):
     return stats_of(problem.X.astype(dtype), factors, mode), np.asfortranarray(sets.project(factors[mode]))
 
 
-def refuses(update, sets):
-    """Whether the update is for y ≥ 0 only and the sets ask for more; then it must say so."""
-    if sets.nonnegative or for_all_sets(update):
-        return False
-    r = len(sets)
-    with pytest.raises(ValueError, match=r"y ≥ 0 only, not for .*use Sequential"):
-        update(np.ones((3, r), order="F"), Stats(np.ones((3, r), order="F"), np.eye(r), 1.0), sets, {})
-    return True
+@pytest.mark.parametrize("update", [u for u in UPDATES if not for_all_sets(UPDATES[u])], indirect=True)
+def test_updates_for_nonnegative_factors_refuse_other_sets(update):
+    stats = Stats(np.ones((3, 5), order="F"), np.eye(5), 1.0)
+    for name, columns in SETS.items():
+        if name != "nonnegative":
+            with pytest.raises(ValueError, match=r"y ≥ 0 only, not for .*use Sequential"):
+                update(np.ones((3, 5), order="F"), stats, columns(5), {})
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+DESCENTS = [
+    *((u, s, "planted", dtype) for u, s in TAKEN for dtype in (np.float64, np.float32)),
+    *((u, s, p, np.float64) for u, s in TAKEN if s in ("nonnegative", "mixed") for p in [*PROBLEMS][1:]),
+]
+
+
+@pytest.mark.parametrize(("update", "columns", "problem", "dtype"), DESCENTS, indirect=["update", "columns", "problem"])
 def test_every_call_descends_within_the_sets(problem, update, columns, dtype, rng):
     sets = columns(problem.r)
-    if refuses(update, sets):
-        return
     kept, rounding = TOLERANCES[dtype]
     for mode in (0, 1):
         stats, factor = start(problem, mode, sets, rng, dtype)
@@ -51,11 +54,10 @@ def test_every_call_descends_within_the_sets(problem, update, columns, dtype, rn
             assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize(("update", "columns"), TAKEN, indirect=True)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_dead_component_stays_feasible(update, columns, dtype, rng):
     sets = columns(5)
-    if refuses(update, sets):
-        return
     kept, rounding = TOLERANCES[dtype]
     activations, parts = random_factors((12, 9), 5, rng, dtype)
     parts[:, [1, 4]] = 0
@@ -108,24 +110,24 @@ def sweep_columns(factor, cross, gram, orders, sets):
             factor[:, j] = sets[j](b / g, near=factor[:, j])
 
 
-LONG = pytest.param(1100, 9, marks=pytest.mark.heavy)  # more rows than a tile or a chunk holds
+LONG = pytest.param(1100, 9, marks=pytest.mark.compiled)  # more rows than a tile or a chunk holds
 
 
-@pytest.mark.parametrize("order", ["fixed", "random"])
 @pytest.mark.parametrize(("rows", "r"), [(1, 3), (6, 1), (6, 2), (6, 4), (7, 7), (7, 8), (6, 9), (5, 17), LONG])
-def test_the_compiled_passes_equal_the_definition(columns, rows, r, order, rng):
+def test_the_compiled_passes_equal_the_definition(columns, rows, r, rng):
     sets = columns(r)
     factors = random_factors((rows, 5), r, rng)
     stats = stats_of(rng.random((rows, 5)), factors, 0)
-    compiled = np.asfortranarray(sets.project(factors[0]))
-    plain, update, state = compiled.copy("F"), Sequential(2, order, seed=3), {}
-    for call in range(2):
-        orders = np.tile(np.arange(r), (2, 1))
-        if order == "random":
-            orders = np.random.default_rng([3, call]).permuted(orders, axis=1)
-        sweep_columns(plain, stats.cross, stats.gram, orders, sets)
-        compiled, state = update(compiled, stats, sets, state)
-    np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-10)
+    for order in ("fixed", "random"):
+        compiled = sets.project(np.array(factors[0], order="F"))
+        plain, update, state = compiled.copy("F"), Sequential(2, order, seed=3), {}
+        for call in range(2):
+            orders = np.tile(np.arange(r), (2, 1))
+            if order == "random":
+                orders = np.random.default_rng([3, call]).permuted(orders, axis=1)
+            sweep_columns(plain, stats.cross, stats.gram, orders, sets)
+            compiled, state = update(compiled, stats, sets, state)
+        np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-10, err_msg=order)
 
 
 def test_several_sweeps_are_several_calls(columns, rng):

@@ -1,52 +1,98 @@
 """Whatever is given for a parameter, the answer is a fit, or one sentence that names the parameter."""
 
 import inspect
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tensors import model_of
 
 import partwise as pw
 from partwise.ask import as_switch, as_verbosity
 
 X = np.random.default_rng(0).random((8, 6))
 T = np.random.default_rng(0).random((5, 4, 3))
+FIT = {"n_components": 2, "sparsity": 0.3, "max_iter": 2, "tol": 0, "random_state": 0}
+
+
+def by_recipe(**asked):
+    """The residual, the factors, the error as it is told, and the sparsity of the parts; so for each way to fit."""
+    found = pw.ssnmf(X, **FIT | asked)
+    return X - found.activations @ found.components, found.factors, found.relative_error, found.sparsity
+
+
+def by(model, **asked):
+    model = model(**FIT | asked)
+    activations = model.fit_transform(X)
+    residual = X - model.inverse_transform(activations)
+    return residual, [activations, model.components_], model.reconstruction_err_ / np.linalg.norm(X), model.sparsity_
+
+
+def of_a_tensor(**asked):
+    model = pw.SparseCP(**{"rank": 2, "sparsity": {1: 0.3}, "max_iter": 2, "tol": 0, "random_state": 0} | asked).fit(T)
+    residual = T - model_of(model.factors_, model.weights_)
+    error = model.reconstruction_err_ / np.linalg.norm(T)
+    return residual, [*model.factors_, model.weights_], error, model.sparsity_[1]
+
+
 FITS = {
-    "ssnmf": (lambda **k: pw.ssnmf(X, **{"n_components": 2, "max_iter": 1, "tol": 0} | k), pw.ssnmf),
-    "SparseNMF": (lambda **k: pw.SparseNMF(**{"n_components": 2, "max_iter": 1, "tol": 0} | k).fit(X), pw.SparseNMF),
-    "SparseCP": (lambda **k: pw.SparseCP(**{"rank": 2, "max_iter": 1, "tol": 0} | k).fit(T), pw.SparseCP),
-    "MiniBatch": (
-        lambda **k: pw.MiniBatchSparseNMF(**{"n_components": 2, "max_iter": 1, "tol": 0} | k).fit(X),
-        pw.MiniBatchSparseNMF,
-    ),
+    "ssnmf": (by_recipe, pw.ssnmf),
+    "SparseNMF": (partial(by, pw.SparseNMF), pw.SparseNMF),
+    "SparseCP": (of_a_tensor, pw.SparseCP),
+    "MiniBatch": (partial(by, pw.MiniBatchSparseNMF), pw.MiniBatchSparseNMF),
 }
-WRONG = [
+GIVEN = [
     *(None, "x", b"x", "0.5", "", np.nan, np.inf, True, False, 1j, -1, -0.5, 1e300, 3.7, np.mean, float, object()),
     *((), [], {}, (0.1,), ["a", "b"], ("a", "b"), (1j, 1), (np.mean, 0.5), [None, None], {1: 2}, {"a": 1}),
     *(np.array(["a"]), np.array([1j, 2]), np.array(np.nan), np.array([[1.0]]), [[0.1, "a"], [0.1, 0.2]]),
 ]
+SWITCH, AMOUNT, ABSENT = {"True", "False"}, {"1e+300", "3.7"}, {"None"}
+TAKEN = {  # which of these a parameter takes; nothing, where it is not named
+    "sparsity": {"None", "[None, None]"},
+    ("SparseCP", "sparsity"): {"None", "{}"},
+    "activation_sparsity": ABSENT,
+    ("SparseNMF", "activation_sparsity"): {"None", "[None, None]"},  # with a sparsity: bisparse
+    **dict.fromkeys(("faithful", "extrapolate", "verbose", "shuffle"), SWITCH),
+    **dict.fromkeys(("solver", "component_sweeps", "activation_sweeps", "init", "random_state", "callback"), ABSENT),
+    **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "mask"), ABSENT),
+    ("MiniBatch", "component_sweeps"): set(),
+    ("MiniBatch", "init"): set(),
+    **dict.fromkeys(("l1", "l2", "kkt_tol", ("MiniBatch", "tol")), AMOUNT),
+    "tol": ABSENT | AMOUNT,
+    "max_time": ABSENT | AMOUNT | {"inf"},
+    "memory_limit": {"None", "3.7"},
+    "n_jobs": {"None", "-1"},
+    "checkpoint": {"None", "'x'", "'0.5'"},
+    "recipe_params": {"None", "{}"},
+}
+ARRAYS = ("init", "fixed_components", "fixed_activations", "mask")  # named by their type or shape
 CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signature(f).parameters if name != "X"]
-ALONE = "a penalty on the activations alone means nothing"  # a number that is right, and asks for another
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("fit", "name"), CASES)
 def test_a_fit_or_one_sentence(fit, name, tmp_path, monkeypatch):
+    """Which of them it is, is said: nothing may change sides."""
     monkeypatch.chdir(tmp_path)
-    refused = 0
-    for value in WRONG:
+    taken = TAKEN.get((fit, name), TAKEN.get(name, set()))
+    for value in GIVEN:
         if name == "callback" and callable(value):
             continue  # what it raises is its own
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
+        if repr(value) in taken:
+            residual, factors, error, sparsity = FITS[fit][0](**{name: value})
+            assert all(np.isfinite(f).all() and f.min() >= 0 for f in factors)
+            size = np.linalg.norm(T if fit == "SparseCP" else X)
+            assert error == pytest.approx(np.linalg.norm(residual) / size, rel=1e-6)
+            if name != "sparsity":
+                np.testing.assert_allclose(sparsity, 0.3, atol=1e-10)
+        else:
+            with pytest.raises(ValueError, match=name) as caught:
                 FITS[fit][0](**{name: value})
-            except ValueError as error:
-                said, refused = str(error), refused + 1
-                assert name in said or ALONE in said
-                assert len(said) < 300
-                assert "\n" not in said
-    assert refused > len(WRONG) / 2
+            said = str(caught.value)
+            assert name in ARRAYS or not isinstance(value, str | bytes | float | int | complex) or repr(value) in said
+            assert len(said) < 300
+            assert "\n" not in said
 
 
 @pytest.mark.parametrize("wrong", [np.mean, float, lambda b: b, lambda b, far: b])

@@ -15,7 +15,8 @@ _watching: list[list[int]] = []
 def interrupts() -> Iterator[list[int]]:
     """Collect the first Ctrl-C in a list instead of raising it; the second one raises as usual.
 
-    Inside of another such context the same list is given, so that a fit made of several fits stops as a whole.
+    Inside of another such context the same list is given, so that a fit made of several fits stops as a whole. A
+    process that ignores Ctrl-C, as a script's background processes do, goes on ignoring it.
     """
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -30,7 +31,7 @@ def interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is None:  # a handler that Python did not install and cannot put back
+    if before in (None, signal.SIG_IGN):  # None: a handler that Python did not install and cannot put back
         yield seen
         return
     signal.signal(signal.SIGINT, note)
