@@ -147,7 +147,6 @@ def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
     assert_nothing_is_left(client)
 
 
-@pytest.mark.heavy
 def test_activations_are_dropped_from_any_thread(client):
     """The garbage collector finds them in any, the client's own too."""
     client.run(lambda: importlib.import_module("partwise.data.visits").KEPT.update({("a fit", 0): None}))
