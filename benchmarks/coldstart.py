@@ -21,7 +21,7 @@ import json, sys, time
 import numpy as np, scipy.sparse as sp
 from sklearn.datasets import load_digits
 import partwise as pw
-from partwise.compiled import compiling
+from partwise.runtime.compiled import compiling
 
 names, start = [], compiling.on_start
 compiling.on_start = lambda event: (names.append(event.data["dispatcher"].py_func.__name__), start(event))

@@ -22,13 +22,13 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from partwise.ask import as_columns
-from partwise.blocks import Block
 from partwise.data import as_data
-from partwise.factorize import factorize
-from partwise.start import scale_to, starting_factors
+from partwise.engine.blocks import Block
+from partwise.engine.loop import factorize
+from partwise.engine.starts import scale_to, starting_factors
+from partwise.engine.validation import as_columns
+from partwise.runtime.threads import fitting_threads
 from partwise.statistics import Stats
-from partwise.threads import fitting_threads
 from partwise.updates import Columns, Sequential
 
 SHAPES = {"ORL": (10304, 400, 25), "sMRI": (613410, 269, 40)}

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from partwise.ask import as_columns
 from partwise.data import DenseData
-from partwise.factorize import Block, Fit
+from partwise.engine.loop import Block, Fit
+from partwise.engine.starts import starting_factors
+from partwise.engine.validation import as_columns
 from partwise.recipes import cheap_sweeps, ssnmf
-from partwise.start import starting_factors
-from partwise.threads import fitting_threads
+from partwise.runtime.threads import fitting_threads
 from partwise.updates import Sequential
 
 SHAPES = {"ORL": (10304, 400, 25), "CBCL": (361, 2429, 49), "sMRI": (613410, 269, 40)}  # features, samples, rank

@@ -25,9 +25,9 @@ from threadpoolctl import threadpool_limits
 
 import partwise as pw
 from partwise import datasets
-from partwise.ask import as_columns
 from partwise.data import as_data
-from partwise.start import scale_to, starting_factors
+from partwise.engine.starts import scale_to, starting_factors
+from partwise.engine.validation import as_columns
 
 DATA: dict[str, tuple[Callable[[], tuple[np.ndarray, tuple[int, int]]], int]] = {
     "digits": (datasets.load_digits, 16),

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 PAGE = Path(__file__).with_name("api.md")
-MODULES = ("", ".io", ".plotting", ".report", ".brain", ".cells", ".datasets")
+MODULES = ("", ".io", ".plotting", ".brain", ".cells", ".datasets")
 OPENED = ("SparseNMF", "MiniBatchSparseNMF", "SparseCP", "Result")  # classes whose methods are listed, too
 CONSTANTS = {"__version__": "The version, as text.", "FORMATS": "The formats that `read` knows, as a tuple."}
 

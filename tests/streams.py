@@ -8,8 +8,8 @@ import pytest
 from catalogues import RECIPES, Recipe, one_of_each, planted
 from stores import Rows
 
+from partwise.engine.chunked_fit import Streamed
 from partwise.recipes import SOLVERS
-from partwise.stream import Streamed
 
 R = 4
 

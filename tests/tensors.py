@@ -8,7 +8,7 @@ from catalogues import every_other, random_factors
 from scipy.optimize import linear_sum_assignment
 
 import partwise as pw
-from partwise.ask import as_columns
+from partwise.engine.validation import as_columns
 
 SHAPES = {
     "order 2": (6, 5),

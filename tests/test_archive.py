@@ -10,8 +10,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from partwise import archive
-from partwise.archive import UnreadableError, read, write
+from partwise.runtime import archive
+from partwise.runtime.archive import UnreadableError, read, write
 
 ARRAYS = {
     "dense": np.random.default_rng(0).random((5, 7)),

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from partwise.brain import SparseNMF
 from sklearn.base import clone
 
 import partwise
-from partwise.brain import SparseNMF
 from partwise.plotting import gallery
 
 nibabel = pytest.importorskip("nibabel")

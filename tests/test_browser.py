@@ -12,7 +12,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from partwise.report import report
+from partwise.pages import report
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 R, EVIL = 12, "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"

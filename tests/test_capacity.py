@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import partwise as pw
-from partwise.ask import effective_size
+from partwise.engine.validation import effective_size
 
 
 def warned(X, r, sparsity, **more):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from partwise.cells import sparse_nmf
 
 import partwise
-from partwise.cells import sparse_nmf
 
 anndata = pytest.importorskip("anndata")
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from catalogues import PROBLEMS, RECIPES
 
 import partwise as pw
-from partwise.archive import UnreadableError, read, write
-from partwise.checkpoint import CheckpointWarning, Resumed
+from partwise.engine.checkpoint import CheckpointWarning, Resumed
+from partwise.runtime.archive import UnreadableError, read, write
 
 X = PROBLEMS["planted"](np.random.default_rng(0)).X
 FIT = {"sparsity": 0.5, "random_state": 0, "max_iter": 12, "tol": 0}

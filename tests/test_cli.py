@@ -58,7 +58,8 @@ def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     picture = tmp_path / "parts.png"
     code, out, err = demo(capsys, "--out", picture, "--components", 4, "--sparsity", 0.5, 0.25)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert all(": iteration " in line for line in err.splitlines())
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert str(picture) in out.replace("\n", "")
     rows = re.findall(r"│ +(\S+) +│ +(\S+) ± (\S+) +│ +(\S+) +│ +(\d+) +│", out)
@@ -82,9 +83,9 @@ def test_demo(tmp_path, capsys, monkeypatch):
 def test_a_bad_value_is_one_line(tmp_path, capsys, arguments, message):
     code, _, err = demo(capsys, "--out", tmp_path / "parts.png", *arguments)
     assert code == 1
-    assert message in err
-    assert err.startswith("partwise: ")
-    assert err.count("\n") == 1
+    (line,) = [line for line in err.splitlines() if ": iteration " not in line]
+    assert line.startswith("partwise: ")
+    assert message in line
     assert not list(tmp_path.iterdir())
 
 

@@ -33,8 +33,8 @@ from clusters import (  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import as_data
+from partwise.engine.starts import Zeros
 from partwise.projections import Hoyer
-from partwise.start import Zeros
 
 by_value(sys.modules[__name__])
 

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import partwise
-from partwise import compiled, sparse_opt
+from partwise import sparse_opt
 from partwise.projections import alternating
+from partwise.runtime import compiled
 
 pytestmark = pytest.mark.compiled
 PACKAGE = Path(partwise.__file__).parent

@@ -13,12 +13,12 @@ from sklearn.base import clone
 from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 
 import partwise as pw
-from partwise.ask import as_columns
 from partwise.data import as_tensor
-from partwise.middle import WithMiddle
-from partwise.slices import rank_one, revive
+from partwise.engine.middle_factor import WithMiddle
+from partwise.engine.summary import summary
+from partwise.engine.tensor_starts import rank_one, revive
+from partwise.engine.validation import as_columns
 from partwise.statistics import gram
-from partwise.summary import summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 

@@ -100,7 +100,7 @@ OVERLAP = """
 import threading
 import scipy.linalg
 from threadpoolctl import threadpool_info
-from partwise.threads import fitting_threads
+from partwise.runtime.threads import fitting_threads
 
 def first():
     with fitting_threads(1):

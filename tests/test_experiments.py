@@ -16,11 +16,11 @@ pytest.importorskip("matplotlib")
 from partwise import experiments
 from partwise.cli import main
 from partwise.cli import reproduce as command
+from partwise.engine.loop import Result
 from partwise.experiments import NAMES, figure1_left, figure2, figure6, sources
 from partwise.experiments import appendix as both_sides
 from partwise.experiments.experiment import VERDICTS, judged, write_csv, write_summary
 from partwise.experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, sooner, time_to, trace
-from partwise.factorize import Result
 from partwise.projections.sets import l1_norm
 
 LOADERS = [(sources.datasets, "load_orl"), (sources.datasets, "load_cbcl"), (sources.datasets, "load_smri")]

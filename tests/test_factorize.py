@@ -7,12 +7,12 @@ from catalogues import PROBLEMS, assert_feasible, one_at_a_time, planted
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
-from partwise.blocks import Block
 from partwise.data import as_data
-from partwise.factorize import factorize
+from partwise.engine.blocks import Block
+from partwise.engine.chunked_fit import solve_activations
+from partwise.engine.loop import factorize
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
-from partwise.stream import solve_activations
 from partwise.updates import Columns, Sequential
 
 ASKED = {

@@ -7,7 +7,7 @@ from catalogues import one_at_a_time, random_factors
 
 from partwise.data import as_data
 from partwise.data.divergence import DivergenceData
-from partwise.middle import MIDDLE, WithMiddle, revive_unused
+from partwise.engine.middle_factor import MIDDLE, WithMiddle, revive_unused
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import gram
 from partwise.updates import Columns, Divergence, Multiplicative, Pivot, Sequential

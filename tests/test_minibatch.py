@@ -12,9 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.running import Running, batches
+from partwise.engine.chunked_fit import solve_activations
+from partwise.engine.online import Running, batches
 from partwise.statistics import Stats, gram
-from partwise.stream import solve_activations
 
 R = 5
 

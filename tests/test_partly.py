@@ -7,10 +7,10 @@ from catalogues import RECIPES, SETS, TAKEN, UPDATES, one_at_a_time, planted, st
 from scipy.optimize import nnls
 
 import partwise as pw
-from partwise.ask import as_known
 from partwise.data import as_data
+from partwise.engine.starts import STARTS, starting_factors
+from partwise.engine.validation import as_known
 from partwise.projections import Nonnegative
-from partwise.start import STARTS, starting_factors
 from partwise.statistics import Stats
 from partwise.updates import Columns, Extrapolated, Known, Partly, Sequential
 from partwise.updates.sets import Kept

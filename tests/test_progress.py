@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from partwise import SparseNMF
-from partwise.factorize import Iteration
-from partwise.progress import progress_line, sparsity_range
+from partwise.engine.loop import Iteration
+from partwise.engine.progress import progress_line, sparsity_range
 
 PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
 

@@ -7,7 +7,7 @@ import pytest
 from catalogues import one_at_a_time, planted
 
 import partwise as pw
-from partwise.factorize import factorize
+from partwise.engine.loop import factorize
 from partwise.recipes import SOLVERS
 
 METHODS = ("fast", "sorted", "hoyer")

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import partwise as pw
 from partwise.cli import main
-from partwise.summary import asked_intervals, in_words, percent, summary
+from partwise.engine.summary import asked_intervals, in_words, percent, summary
 
 EVIL = "<script>alert('x')</script>\"&"
 SAMPLES, FEATURES, R = 15, 12, 4
@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
 def report(*arguments, **options):
     pytest.importorskip("matplotlib")
-    from partwise.report import report
+    from partwise.pages import report
 
     return report(*arguments, **options)
 

@@ -7,7 +7,7 @@ from catalogues import PROBLEMS, RECIPES, assert_promised, one_of_each, planted,
 from scipy.optimize import nnls
 
 import partwise as pw
-from partwise.metrics import fixed_point_residual, match_parts
+from partwise.engine.metrics import fixed_point_residual, match_parts
 from partwise.updates import Columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")

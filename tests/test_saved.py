@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from test_archive import mutations
 
 import partwise as pw
-from partwise.archive import UnreadableError, read, write
+from partwise.runtime.archive import UnreadableError, read, write
 
 X = np.random.default_rng(0).random((20, 12))
 

@@ -18,9 +18,10 @@ import partwise as pw
 from partwise.cli import main
 from partwise.cli.select import ranks as ranks_of
 from partwise.datasets import planted
+from partwise.engine.progress import counting_line
 from partwise.plotting import selection as draw
-from partwise.progress import counting_line
-from partwise.selection import Selection, finished, heldout, paths, search
+from partwise.selection import Selection, heldout, paths, search
+from partwise.selection import records as finished
 
 QUICK = {"n_splits": 2, "n_init": 2, "max_iter": 4, "tol": 0.0, "random_state": 0}
 SHAPE = (12, 9)

@@ -7,10 +7,10 @@ from catalogues import PROBLEMS, SETS, assert_feasible, one_at_a_time, planted, 
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.factorize import Block, factorize
+from partwise.engine.loop import Block, factorize
+from partwise.engine.starts import STARTS, dead_components, revive, starting_factors
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
-from partwise.start import STARTS, dead_components, revive, starting_factors
 from partwise.statistics import gram
 from partwise.updates import Columns, Multiplicative, Pivot, Sequential
 

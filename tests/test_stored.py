@@ -8,10 +8,10 @@ from stores import FIT, STORED, R, Rows, any_store, assert_same, fifth, mapped, 
 from streams import Watched
 
 import partwise as pw
-from partwise import start
 from partwise.data import DenseData, StoredData, as_data, is_lazy
 from partwise.data.chunks import Residual, own_gram
-from partwise.start import Given
+from partwise.engine import starts as start
+from partwise.engine.starts import Given
 from partwise.statistics import gram
 
 DTYPES = (np.float32, np.float16, np.uint8, np.int64, np.bool_, ">f8", ">f4", ">u2")

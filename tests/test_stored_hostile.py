@@ -11,10 +11,10 @@ from catalogues import one_at_a_time
 from stores import FIT, STORED, R, Rows, assert_same, fifth, mapped, saved, small, zarr_array  # noqa: F401  (fixtures)
 
 import partwise as pw
-from partwise import start
-from partwise.ask import as_bytes
 from partwise.data import as_data
 from partwise.data.stored import Stored, StoredFile, as_stored
+from partwise.engine import starts as start
+from partwise.engine.validation import as_bytes
 
 # What cannot be asked for
 

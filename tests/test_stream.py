@@ -7,9 +7,9 @@ from stores import Rows, assert_same
 from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
-from partwise import start
 from partwise.data import StoredData, as_data
-from partwise.start import dead_components
+from partwise.engine import starts as start
+from partwise.engine.starts import dead_components
 from partwise.statistics import gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")

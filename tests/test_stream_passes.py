@@ -13,13 +13,13 @@ from stores import Rows, assert_same
 from streams import ALL, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
-from partwise import start
-from partwise.blocks import Block
 from partwise.data import DenseData
+from partwise.engine import starts as start
+from partwise.engine.blocks import Block
+from partwise.engine.chunked_fit import FindWorst, Step
+from partwise.engine.starts import Uniform
 from partwise.projections import AtMost, Nonnegative
-from partwise.start import Uniform
 from partwise.statistics import gram
-from partwise.stream import FindWorst, Step
 from partwise.updates import Columns, Path, Pivot, Sequential
 from partwise.updates import Rows as EachRow
 

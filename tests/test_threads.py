@@ -9,8 +9,8 @@ from catalogues import one_at_a_time
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
-from partwise import threads
-from partwise.threads import blas_threads, fitting_threads, in_parts
+from partwise.runtime import threads
+from partwise.runtime.threads import blas_threads, fitting_threads, in_parts
 
 FIT = {"max_iter": 4, "tol": 0, "random_state": 0}
 
@@ -149,7 +149,7 @@ def test_nonsense_is_refused(n_jobs):
 
 
 def test_all_cores_but_some():
-    from partwise.ask import as_jobs
+    from partwise.engine.validation import as_jobs
 
     assert as_jobs(-1) >= as_jobs(-2) >= 1
     assert as_jobs(np.int64(3)) == 3

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tensors import model_of
 
 import partwise as pw
-from partwise.ask import as_switch, as_verbosity
+from partwise.engine.validation import as_switch, as_verbosity
 
 X = np.random.default_rng(0).random((8, 6))
 T = np.random.default_rng(0).random((5, 4, 3))

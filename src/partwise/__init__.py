@@ -12,89 +12,59 @@ Sparse nonnegative matrix factorization with exact L1/L2 (Hoyer) sparsity, per p
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .ask import CapacityWarning
-    from .data import COO
-    from .estimators import MiniBatchSparseNMF, SparseCP, SparseNMF, load
-    from .factorize import Iteration, Result
-    from .projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
-    from .recipes import bisparse, cp, grouped, l0, l0_path, nmfsc, nnsc, nsnmf, snmf, ssnmf, tpc
-    from .selection import Selection, select
+    from .data import COO as COO
+    from .engine.checkpoint import CheckpointWarning as CheckpointWarning
+    from .engine.metrics import match_parts as match_parts
+    from .runtime.archive import UnreadableError as UnreadableError
+    from .engine.loop import Iteration as Iteration, Result as Result
+    from .engine.validation import CapacityWarning as CapacityWarning
+    from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
+    from .estimators import load as load
+    from .fields import brain as brain, cells as cells
+    from .pages import report as report
+    from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
+    from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
+    from .projections import hoyer_sparsity as hoyer_sparsity, sparse_opt as sparse_opt
+    from .recipes import bisparse as bisparse, cp as cp, grouped as grouped, l0 as l0, l0_path as l0_path
+    from .recipes import nmfsc as nmfsc, nnsc as nnsc, nsnmf as nsnmf, snmf as snmf, ssnmf as ssnmf, tpc as tpc
+    from .selection import Selection as Selection, select as select
 
-_HOMES = {
-    "AtMost": "projections",
-    "COO": "data",
-    "CapacityWarning": "ask",
-    "FreeNorm": "projections",
-    "Grouped": "projections",
-    "Hoyer": "projections",
-    "HoyerBetween": "projections",
-    "Iteration": "factorize",
-    "MiniBatchSparseNMF": "estimators",
-    "Nonnegative": "projections",
-    "Result": "factorize",
-    "Selection": "selection",
-    "SparseCP": "estimators",
-    "SparseNMF": "estimators",
-    "bisparse": "recipes",
-    "cp": "recipes",
-    "grouped": "recipes",
-    "hoyer_sparsity": "projections",
-    "l0": "recipes",
-    "l0_path": "recipes",
-    "load": "estimators",
-    "nmfsc": "recipes",
-    "nnsc": "recipes",
-    "nsnmf": "recipes",
-    "select": "selection",
-    "snmf": "recipes",
-    "sparse_opt": "projections",
-    "ssnmf": "recipes",
-    "tpc": "recipes",
+_PUBLIC = {  # where each public name comes from; imported when it is first used, so that ``import partwise`` is fast
+    "data": ("COO",),
+    "engine.checkpoint": ("CheckpointWarning",),
+    "engine.loop": ("Iteration", "Result"),
+    "engine.metrics": ("match_parts",),
+    "engine.validation": ("CapacityWarning",),
+    "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
+    "pages": ("report",),
+    "projections": (
+        "AtMost",
+        "FreeNorm",
+        "Grouped",
+        "Hoyer",
+        "HoyerBetween",
+        "Nonnegative",
+        "hoyer_sparsity",
+        "sparse_opt",
+    ),
+    "runtime.archive": ("UnreadableError",),
+    "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
+    "selection": ("Selection", "select"),
 }
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+_HOMES = {name: home for home, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "COO",
-    "AtMost",
-    "CapacityWarning",
-    "FreeNorm",
-    "Grouped",
-    "Hoyer",
-    "HoyerBetween",
-    "Iteration",
-    "MiniBatchSparseNMF",
-    "Nonnegative",
-    "Result",
-    "Selection",
-    "SparseCP",
-    "SparseNMF",
-    "__version__",
-    "bisparse",
-    "cp",
-    "grouped",
-    "hoyer_sparsity",
-    "l0",
-    "l0_path",
-    "load",
-    "nmfsc",
-    "nnsc",
-    "nsnmf",
-    "select",
-    "snmf",
-    "sparse_opt",
-    "ssnmf",
-    "tpc",
-]
-
-_ROOMS = ("brain", "cells", "datasets", "io", "plotting", "report")
+__all__ = [*sorted(_HOMES), *_ROOMS, "__version__"]
+__path__.append(str(Path(__file__).parent / "fields"))  # partwise.brain and partwise.cells are modules
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that ``import partwise`` is immediate."""
     if name in _ROOMS:
         return import_module(f".{name}", __name__)
     if name not in _HOMES:

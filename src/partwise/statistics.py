@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import kernel
-from .threads import product, summed_product
+from .runtime.compiled import kernel
+from .runtime.threads import product, summed_product
 
 Array = npt.NDArray[Any]
 

@@ -114,7 +114,7 @@ def _add(group: Any, table: dict[str, tuple[Any, str]]) -> None:
 
 def asked_model(options: argparse.Namespace, **more: Any) -> Any:
     """The estimator that the options ask for (known parts, which files hold, apart), found to make sense."""
-    from ..ask import as_columns, as_count
+    from ..engine.validation import as_columns, as_count
     from ..estimators import SparseNMF
 
     sparsity, count = options.sparsity, options.components

@@ -32,9 +32,9 @@ def demo(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from ..datasets import load_digits
+    from ..engine.progress import progress_line
     from ..io import check_target
     from ..plotting import gallery, new_figure
-    from ..progress import progress_line
     from ..recipes import ssnmf
 
     picture = check_target(options.out if options.out.suffix else options.out.with_suffix(".png"), PICTURES)

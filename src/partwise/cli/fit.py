@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .asked import add_asking, asked_model
-from .common import (
-    add_command,
-    add_data,
-    add_telling,
-    check_losses,
-    in_words,
-    note,
-    read_data,
-    tell,
-)
+from .common import add_command, add_data, add_telling, check_losses, in_words, note, read_data, tell
 from .known import give_known
 
 if TYPE_CHECKING:
@@ -66,7 +57,7 @@ def add(commands: Any) -> None:
 
 def fit(options: argparse.Namespace) -> int:
     """Read, fit, write, tell."""
-    from ..interrupts import interrupts
+    from ..runtime.interrupts import interrupts
 
     coming_back = {"checkpoint": options.checkpoint or options.resume, "resume_from": options.resume}
     every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}

@@ -17,7 +17,7 @@ def give_known(model: Any, options: argparse.Namespace, table: Table) -> None:
     """Give a model the known parts and activations that the options name, found to fit the data."""
     import numpy as np
 
-    from ..ask import as_known
+    from ..engine.validation import as_known
 
     if options.fixed_components is not None:
         model.set_params(fixed_components=known_parts(options.fixed_components, table, options.mask))

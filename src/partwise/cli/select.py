@@ -120,7 +120,7 @@ def select(options: argparse.Namespace) -> int:
 def write_table(target: Path, found: Selection) -> None:
     """A line for each rank and sparsity; what is not known is empty."""
     from ..io.write import replacing
-    from ..selection.table import HEADINGS, sparsity_in_words
+    from ..selection.result import HEADINGS, sparsity_in_words
 
     with replacing(target) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .common import PICTURES, check_losses
 
 if TYPE_CHECKING:
-    from ..summary import Summary
+    from ..engine.summary import Summary
 
 PAGES = (".html", ".htm")
 
@@ -38,10 +38,10 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Load the model, show it."""
-    from ..ask import as_count
+    from ..engine.summary import summary
+    from ..engine.validation import as_count
     from ..estimators import load
     from ..io import check_target
-    from ..summary import summary
 
     wanted = {"picture": (options.png, PICTURES), "report": (options.html, PAGES)}
     targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         gallery(model, shape, title=options.title).savefig(options.png)
         written.append(f"The parts are drawn in {options.png}")
     if "report" in targets:
-        from ..report import report
+        from ..pages import report
 
         title = options.title or f"{known.n_components} parts: {options.model.name}"
         report(model, options.html, shape=shape, title=title, top=top)
@@ -85,7 +85,7 @@ def print_tables(known: Summary, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from ..summary import percent
+    from ..engine.summary import percent
 
     facts, parts = Table.grid(padding=(0, 2)), Table()
     for name, fact in known.facts().items():

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
+from ..runtime.threads import in_parts
 from ..statistics import Array
-from ..threads import in_parts
 from .tensor import Tensor
 from .values import check_values, precision
 

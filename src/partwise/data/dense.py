@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import kl_div
 
+from ..runtime.threads import product, summed_product
 from ..statistics import Array
-from ..threads import product, summed_product
 from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .values import as_floats, check_scale, check_values
 

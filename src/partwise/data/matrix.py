@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 
 CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .dense import DenseData
 from .matrix import Matrix

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, loop
+from ..runtime.compiled import kernel, loop
+from ..runtime.threads import in_parts
 from ..statistics import Array
-from ..threads import in_parts
 from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .values import check_scale, check_values, precision
 

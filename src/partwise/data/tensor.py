@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .matrix import CHUNK_ENTRIES, InMemory, square_sums
 from .values import as_floats, check_scale, check_values

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_amount, as_count, as_generator
+from ..engine.validation import as_amount, as_count, as_generator
 from .known import Known
 
 

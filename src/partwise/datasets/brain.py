@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ask import as_count, as_generator
+from ..engine.validation import as_count, as_generator
 from ..statistics import Array
 from .known import Known, noisy
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ask import as_amount
+from ..engine.validation import as_amount
 from ..statistics import Array
 
 

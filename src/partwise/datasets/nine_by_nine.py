@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_count, as_generator
+from ..engine.validation import as_count, as_generator
 from .known import Known, noisy
 
 SPOTS = [(2, 2), (2, 6), (6, 2), (6, 6), (4, 4)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_columns, as_count, as_generator
+from ..engine.validation import as_columns, as_count, as_generator
 from .known import Known, noisy
 
 

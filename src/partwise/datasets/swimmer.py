@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from ..ask import as_count
+from ..engine.validation import as_count
 from .known import Known
 
 

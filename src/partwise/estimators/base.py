@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..ask import as_bytes, as_choice
-from ..blocks import Block
 from ..data import Data, as_data, check_unmasked, is_lazy
+from ..engine.blocks import Block
+from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
+from ..engine.validation import as_bytes, as_choice
 from ..projections import hoyer_sparsity
 from ..statistics import Array, as_factor
-from ..stream import Solved, SolvedInChunks, solve_activations
 from ..updates import Known
 from .notebook import Shown
 

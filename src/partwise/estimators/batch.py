@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_count, as_known, as_penalty
-from ..factorize import Result
+from ..engine.chunked_fit import Solved, SolvedInChunks, appraised
+from ..engine.loop import Result
+from ..engine.validation import as_count, as_known, as_penalty
 from ..recipes import DEFAULTS, RECIPES
 from ..statistics import Array
-from ..stream import Solved, SolvedInChunks, appraised
 from .base import Parts, as_output
 from .hooks import CallbackSupportMixin, Hooks, with_callbacks
-from .starts import best_fit, warn_if_exhausted
+from .restarts import best_fit, warn_if_exhausted
 
 HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
 

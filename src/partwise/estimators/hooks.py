@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..factorize import Iteration
+from ..engine.loop import Iteration
 
 __all__ = ["CallbackSupportMixin", "Hooks", "with_callbacks"]
 

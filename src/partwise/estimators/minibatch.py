@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..ask import (
+from ..data import Matrix, check_seen
+from ..engine.blocks import Block, nonnegative_encoder
+from ..engine.loop import Iteration
+from ..engine.online import Running, batches
+from ..engine.progress import progress_line
+from ..engine.starts import starting_parts
+from ..engine.validation import (
     as_amount,
     as_columns,
     as_count,
@@ -21,14 +27,8 @@ from ..ask import (
     warn_of_capacity,
     warn_user,
 )
-from ..blocks import Block, nonnegative_encoder
-from ..compiled import clock
-from ..data import Matrix, check_seen
-from ..factorize import Iteration
-from ..interrupts import interrupts
-from ..progress import progress_line
-from ..running import Running, batches
-from ..start import starting_parts
+from ..runtime.compiled import clock
+from ..runtime.interrupts import interrupts
 from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..summary import Summary, summary
+from ..engine.summary import Summary, summary
 
 MOST = 64  # parts that are drawn
 

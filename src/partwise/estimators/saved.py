@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..archive import Header, UnreadableError, read, write
-from ..blocks import Block
-from ..plain import StorageError, packed, unpacked
+from ..engine.blocks import Block
+from ..engine.online import Running
 from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
-from ..running import Running
+from ..runtime.archive import Header, UnreadableError, read, write
+from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
 from .base import Parts, kept_activations, kept_mask, kept_names, kept_shape

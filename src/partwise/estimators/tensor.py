@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..blocks import Block
 from ..data import Tensor, as_tensor
-from ..factorize import Result
+from ..engine.blocks import Block
+from ..engine.loop import Result
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
 from .base import as_output
-from .starts import best_fit, warn_if_exhausted
+from .restarts import best_fit, warn_if_exhausted
 
 
 class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]

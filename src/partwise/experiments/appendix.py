@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_columns
 from ..data import as_data
-from ..factorize import Result
+from ..engine.loop import Result
+from ..engine.starts import scale_to, starting_factors
+from ..engine.validation import as_columns
 from ..plotting import Line, Panel, curves
 from ..recipes import bisparse, nmfsc, ssnmf
-from ..start import scale_to, starting_factors
 from ..statistics import Array
 from .experiment import Experiment, Tell, judged
 from .race import Method

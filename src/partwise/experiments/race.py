@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import CapacityWarning, as_columns
 from ..data import as_data
-from ..factorize import Result
+from ..engine.loop import Result
+from ..engine.starts import scale_to, starting_factors
+from ..engine.validation import CapacityWarning, as_columns
 from ..plotting import Line, Panel
 from ..recipes import nmfsc, ssnmf, tpc
-from ..start import scale_to, starting_factors
 from ..statistics import Array
 from .experiment import Tell
 from .rows import Rows, distinct, pick

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from .arrays import read_mat, read_npy, read_npz
-from .cells import beside, read_h5ad, read_mtx
+from .delimited import read_table
+from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images
 from .sound import read_sound
 from .stores import read_hdf5, read_zarr
 from .table import Table
-from .tables import read_table
 from .volumes import read_nifti
 
 Source = str | os.PathLike[str]

@@ -16,7 +16,7 @@ def read_hdf5(path: Path, inner: str = "") -> Table:
     except OSError as error:
         raise ValueError(f"{path} is not an HDF5 file that can be read: {error}") from error
     if not inner and "matrix/indptr" in file:
-        from .cells import from_10x
+        from .h5ad import from_10x
 
         return from_10x(file["matrix"], path)
     found: list[str] = []
@@ -44,7 +44,7 @@ def read_zarr(path: Path, inner: str = "") -> Table:
         X, shape = flattened(numeric(store, str(path)))
         return Table(X, "zarr array", str(path), part_shape=shape)
     if store.attrs.get("encoding-type") == "anndata":
-        from .cells import read_zarr_cells
+        from .h5ad import read_zarr_cells
 
         return read_zarr_cells(path, inner)
     found = [f"/{name}" for name, item in store.arrays() if _usable(item, inner == "")]

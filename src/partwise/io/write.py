@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from ..statistics import Array
 from .table import Brain, Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
-from .write_cells import add_to_h5ad, new_h5ad
+from .write_h5ad import add_to_h5ad, new_h5ad
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..metrics import match_parts
-from ..summary import summary
+from ..engine.metrics import match_parts
+from ..engine.summary import summary
 from .gallery import draw_part, new_figure
 from .looks import look_of
 
@@ -26,7 +26,7 @@ def compare(
 ) -> Any:
     """Draw the parts of one model, and under each its match among the parts of another, the best match first.
 
-    Parts are matched one to one by `partwise.metrics.match_parts`, so that the sum of their cosines is largest.
+    Parts are matched one to one by `partwise.match_parts`, so that the sum of their cosines is largest.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ask import as_count
+from ..engine.summary import summary
+from ..engine.validation import as_count
 from ..statistics import Array
-from ..summary import summary
 from .looks import Look, look_of
 
 if TYPE_CHECKING:

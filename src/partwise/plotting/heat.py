@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..engine.summary import summary
 from ..statistics import Array
-from ..summary import summary
 from .gallery import as_labels, new_figure
 from .looks import shortened
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ask import as_choice
+from ..engine.summary import Summary, asked_intervals, summary
+from ..engine.validation import as_choice
 from ..statistics import Array
-from ..summary import Summary, asked_intervals, summary
 from .gallery import new_figure
 from .looks import INK
 

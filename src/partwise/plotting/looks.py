@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..ask import as_choice, as_count
+from ..engine.summary import Summary, strongest
+from ..engine.validation import as_choice, as_count
 from ..statistics import Array
-from ..summary import Summary, strongest
 
 INK = "#0072b2"  # Okabe & Ito's blue: told from the others by everyone
 OUTSIDE = "0.9"  # what a mask leaves out

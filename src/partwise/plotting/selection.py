@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..selection import Selection
-from ..selection.table import sparsity_in_words
+from ..selection.result import sparsity_in_words
 from ..statistics import Array
 from .gallery import new_figure
 from .history import COLOURS, STYLES

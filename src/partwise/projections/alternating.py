@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, loop
+from ..runtime.compiled import kernel, loop
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 from .fast import sums_about, threshold_norm
 

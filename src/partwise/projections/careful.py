@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiled import kernel, piece
+from ..runtime.compiled import kernel, piece
 
 Vector = npt.NDArray[Any]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, loop, piece
+from ..runtime.compiled import kernel, loop, piece
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 
 MOST_PASSES = 20

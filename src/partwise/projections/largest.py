@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel, piece
+from ..runtime.compiled import kernel, piece
 from .careful import keep_above, keep_below, xorshift
 
 

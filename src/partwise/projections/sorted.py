@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
 from .careful import Vector, is_flat, write_by_support, write_flat
 
 

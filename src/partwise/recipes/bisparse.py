@@ -7,10 +7,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ..ask import as_choice, as_columns, warn_of_capacity
-from ..blocks import Block
-from ..factorize import Result
-from ..middle import MIDDLE, MOST, WithMiddle, revive_unused
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.middle_factor import MIDDLE, MOST, WithMiddle, revive_unused
+from ..engine.validation import as_choice, as_columns, warn_of_capacity
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
 from .ssnmf import cheap_sweeps

@@ -10,15 +10,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..ask import as_columns, as_count, warn_of_capacity
-from ..blocks import Block, nonnegative_encoder
 from ..data import Tensor, as_tensor
-from ..factorize import Result
-from ..fit import exact_relative_error, split_weights
-from ..middle import WithMiddle
+from ..engine.blocks import Block, nonnegative_encoder
+from ..engine.loop import Result
+from ..engine.middle_factor import WithMiddle
+from ..engine.running import exact_relative_error, split_weights
+from ..engine.starts import Factors
+from ..engine.tensor_starts import revive, starting_factors
+from ..engine.validation import as_columns, as_count, warn_of_capacity
 from ..projections import Method
-from ..slices import revive, starting_factors
-from ..start import Factors
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
 from .ssnmf import cheap_sweeps

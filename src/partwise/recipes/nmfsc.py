@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..ask import as_columns, warn_of_capacity
-from ..blocks import Block
-from ..factorize import Result
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.validation import as_columns, warn_of_capacity
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Options, Task, recipe

@@ -7,11 +7,11 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ..ask import as_amount, as_choice, as_columns
-from ..blocks import Block
 from ..data import DivergenceData
-from ..factorize import Result
-from ..middle import WithMiddle
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.middle_factor import WithMiddle
+from ..engine.validation import as_amount, as_choice, as_columns
 from ..updates import Divergence, Sequential
 from .ssnmf import cheap_sweeps
 from .task import Options, Task, recipe

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-from ..ask import as_amount, as_choice, as_columns, as_side
-from ..blocks import Block
-from ..factorize import Result
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.validation import as_amount, as_choice, as_columns, as_side
 from ..projections import HoyerBetween
 from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
 from .ssnmf import cheap_sweeps

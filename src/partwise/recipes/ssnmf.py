@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Unpack
 
-from ..ask import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
-from ..blocks import Block
-from ..factorize import Result
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.starts import revive
+from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
-from ..start import revive
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Options, Task, recipe
 

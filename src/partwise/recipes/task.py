@@ -12,15 +12,15 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from ..ask import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
-from ..blocks import Block, nonnegative_encoder
-from ..checkpoint import Checkpoint, Resumed, check_place, problem_of
-from ..compiled import clock
 from ..data import Chunked, Data, Matrix, as_data, check_seen
-from ..factorize import Callback, Result, factorize
-from ..fit import Reviver, give_unit_norm
-from ..interrupts import interrupts
-from ..start import Factors, revive, scale_to, starting_factors
+from ..engine.blocks import Block, nonnegative_encoder
+from ..engine.checkpoint import Checkpoint, Resumed, check_place, problem_of
+from ..engine.loop import Callback, Result, factorize
+from ..engine.running import Reviver, give_unit_norm
+from ..engine.starts import Factors, revive, scale_to, starting_factors
+from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
+from ..runtime.compiled import clock
+from ..runtime.interrupts import interrupts
 from ..statistics import gram
 from ..updates import Columns, Sets
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..ask import as_columns
-from ..blocks import Block
-from ..factorize import Result
+from ..engine.blocks import Block
+from ..engine.loop import Result
+from ..engine.validation import as_columns
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ..data import Chunked, Matrix, Missing, SparseData, as_data
 from ..data.missing import MissingDense, check_seen
 from ..data.observed import MissingSparse
-from ..metrics import relative_error
+from ..engine.metrics import relative_error
 from ..statistics import Array
 
 DENSE_ENTRIES = 2**26  # a sparse X of at most so many entries, zeros included, is made dense

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import CapacityWarning
-from ..factorize import Result
-from ..interrupts import interrupts
-from ..metrics import match_parts
+from ..engine.loop import Result
+from ..engine.metrics import match_parts
+from ..engine.starts import dead_components
+from ..engine.validation import CapacityWarning
 from ..recipes import ssnmf
-from ..start import dead_components
+from ..runtime.interrupts import interrupts
 from ..statistics import Array, gram
 from .heldout import Observed, Split, hold_out
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import joblib
 import numpy as np
 
-from ..ask import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path
-from ..progress import counting_line
-from .finished import Finished
+from ..engine.progress import counting_line
+from ..engine.validation import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path
 from .heldout import Observed
 from .paths import KEYWORDS, Plan, Record, go
-from .table import Selection, tabulate
+from .records import Finished
+from .result import Selection, tabulate
 
 
 def select(

@@ -2,11 +2,11 @@
 
 from .coding import Coding
 from .cone import Cone
-from .divergence import Divergence
 from .extrapolated import Extrapolated
 from .gradient import Gradient
 from .greedy import Greedy
 from .halving import Halving
+from .kl_multiplicative import Divergence
 from .multiplicative import Multiplicative
 from .partly import Known, Partly
 from .path import Path

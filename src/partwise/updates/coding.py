@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import kernel
 from ..projections import Nonnegative
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .pivot import Pivot, cholesky, grow_support, room, solve_support
 from .protocol import State

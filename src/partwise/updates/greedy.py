@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compiled import kernel
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .protocol import State, require_nonnegative
 from .sets import Sets

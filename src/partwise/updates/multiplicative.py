@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..runtime.threads import product
 from ..statistics import Array, Stats
-from ..threads import product
 from .protocol import State
 from .sets import Sets
 

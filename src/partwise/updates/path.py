@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compiled import kernel, piece
+from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .pivot import cholesky, room, solve_support
 from .protocol import State

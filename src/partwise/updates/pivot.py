@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compiled import kernel, piece
+from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .protocol import State, require_nonnegative
 from .sets import Sets

@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..compiled import kernel, loop, piece
 from ..projections.fast import write_solution
+from ..runtime.compiled import kernel, loop, piece
+from ..runtime.threads import in_parts, product, scratch
 from ..statistics import Array, Stats
-from ..threads import in_parts, product, scratch
 from .protocol import State
 from .sets import Sets, write_nearest
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..ask import as_count, as_generator, as_verbosity, warn_user
-from ..factorize import Callback, Result
-from ..interrupts import interrupts
-from ..progress import progress_line
+from ..engine.loop import Callback, Result
+from ..engine.progress import progress_line
+from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
+from ..runtime.interrupts import interrupts
 from .hooks import Hooks
 
 SHARED = ("init", "max_iter", "tol", "max_time", "n_jobs")  # options that every estimator hands on

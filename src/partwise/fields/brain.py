@@ -6,9 +6,9 @@ import inspect
 import os
 from typing import Any
 
-from . import estimators
-from .data import Data
-from .statistics import Array
+from partwise import estimators
+from partwise.data import Data
+from partwise.statistics import Array
 
 
 class SparseNMF(estimators.SparseNMF):

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ask import as_count
+from ..engine.summary import Summary, summary
+from ..engine.validation import as_count
 from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.history import distances
 from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Places, look_of
-from ..summary import Summary, summary
 from ..version import __version__
 from .parts import gallery, table
 

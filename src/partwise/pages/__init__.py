@@ -1,5 +1,5 @@
 """A fit as one web page that needs nothing else: no network, no server, no Python."""
 
-from .page import report
+from .report import report
 
 __all__ = ["report"]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Data
+from ..statistics import Array, Stats, gram
+from ..updates import Sets, State
 from .blocks import Block
-from .data import Data
 from .metrics import relative_error
-from .start import Factors, dead_components
-from .statistics import Array, Stats, gram
-from .updates import Sets, State
+from .starts import Factors, dead_components
 
 Reviver = Callable[[Any, Factors, Stats, int, Sequence[Sets], Array], list[int]]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .ask import as_bytes
-from .data.stored import LIMIT
-from .estimators import SparseNMF
-from .io.cells import as_rows
-from .statistics import Array
+from partwise.data.stored import LIMIT
+from partwise.engine.validation import as_bytes
+from partwise.estimators import SparseNMF
+from partwise.io.h5ad import as_rows
+from partwise.statistics import Array
 
 
 def sparse_nmf(

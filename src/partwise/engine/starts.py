@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .data import Chunked, Data, Held, Whole
-from .statistics import Array, Stats, gram
-from .updates import Columns, Known, Sets
+from ..data import Chunked, Data, Held, Whole
+from ..statistics import Array, Stats, gram
+from ..updates import Columns, Known, Sets
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from .archive import UnreadableError, kind_of, leftovers, read, write
-from .ask import warn_user
+from ..data import Chunked, Data
+from ..runtime.archive import UnreadableError, kind_of, leftovers, read, write
+from ..runtime.packing import packed, unpacked
+from ..statistics import Array
+from ..updates import Known
 from .blocks import Block
-from .data import Chunked, Data
-from .fit import Fit
-from .plain import packed, unpacked
-from .start import Factors, Given
-from .statistics import Array
-from .updates import Known
+from .running import Fit
+from .starts import Factors, Given
+from .validation import warn_user
 
 PROBLEM = {"shape": "X's shape", "dtype": "X's precision", "n_components": "n_components", "method": "the method"}
 

@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..data import Chunked, Data, Held, Matrix
+from ..statistics import Array, Stats, as_factor, gram
+from ..updates import Known
 from .blocks import Block, nonnegative_encoder, settled
-from .data import Chunked, Data, Held, Matrix
-from .fit import Fit, Reviver, column_norms, exact_relative_error
 from .metrics import largest_move, shares
-from .start import Factors, Placed, Zeros, best_fit
-from .statistics import Array, Stats, as_factor, gram
-from .updates import Known
+from .running import Fit, Reviver, column_norms, exact_relative_error
+from .starts import Factors, Placed, Zeros, best_fit
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .data import Data
-from .projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
-from .projections.sets import as_sparsity, check_method, l1_norm
-from .statistics import Array
-from .updates import Columns, Known
+from ..data import Data
+from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
+from ..projections.sets import as_sparsity, check_method, l1_norm
+from ..statistics import Array
+from ..updates import Columns, Known
 
 
 class CapacityWarning(UserWarning):

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .data import Tensor, row_errors
-from .start import Factors, Generator, random
-from .statistics import Array, Stats, gram
-from .updates import Sets
+from ..data import Tensor, row_errors
+from ..statistics import Array, Stats, gram
+from ..updates import Sets
+from .starts import Factors, Generator, random
 
 SWEEPS = 5  # of the power method
 

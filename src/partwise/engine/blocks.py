@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .data import Matrix
+from ..data import Matrix
+from ..projections import Nonnegative
+from ..statistics import Array, Stats
+from ..updates import Columns, Kept, Known, Partly, Pivot, Sets, State, Update
 from .metrics import column_moves, fits, largest_move
-from .projections import Nonnegative
-from .statistics import Array, Stats
-from .updates import Columns, Kept, Known, Partly, Pivot, Sets, State, Update
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Data, Held, released_on_error
+from ..projections import hoyer_sparsity
+from ..runtime.compiled import clock
+from ..runtime.interrupts import interrupts
+from ..runtime.threads import fitting_threads
+from ..statistics import Array
+from ..updates import State
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
-from .compiled import clock
-from .data import Data, Held, released_on_error
-from .fit import Fit, Reviver, exact_relative_error, give_unit_norm
-from .interrupts import interrupts
+from .chunked_fit import running_fit
 from .metrics import relative_error
-from .projections import hoyer_sparsity
-from .start import Factors, revive
-from .statistics import Array
-from .stream import running_fit
+from .running import Fit, Reviver, exact_relative_error, give_unit_norm
+from .starts import Factors, revive
 from .summary import summary
-from .threads import fitting_threads
-from .updates import State
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .data import Whole, Wrapped
-from .start import Factors
-from .statistics import Array, Stats, gram
-from .updates import Sets
+from ..data import Whole, Wrapped
+from ..statistics import Array, Stats, gram
+from ..updates import Sets
+from .starts import Factors
 
 MIDDLE = 2  # the mode of D, where X is a matrix
 MOST = 64  # components with a full D, whose Gram matrix has r⁴ entries

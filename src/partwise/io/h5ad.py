@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.stored import LIMIT
+from .delimited import opened
 from .table import Rows, Table, as_names, extra, is_sparse, numeric, part_names
-from .tables import opened
 
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
 

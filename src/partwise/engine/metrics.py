@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
-from .statistics import Array, Stats, gram
-from .updates import Sets
+from ..statistics import Array, Stats, gram
+from ..updates import Sets
 
 
 def fixed_point_residual(factor: Array, stats: Stats, sets: Sets) -> float:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Chunked, Matrix, named
+from ..statistics import Array, Stats, gram
+from ..updates import State
 from .blocks import Block
-from .data import Chunked, Matrix, named
-from .start import dead_components, revive
-from .statistics import Array, Stats, gram
-from .updates import State
+from .starts import dead_components, revive
 
 
 @dataclass

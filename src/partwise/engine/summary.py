@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .ask import as_columns, as_count
-from .projections import Hoyer, HoyerBetween, hoyer_sparsity
-from .statistics import Array
+from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
+from ..statistics import Array
+from .validation import as_columns, as_count
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engine.summary import Summary, percent
 from ..plotting.inline import as_png
 from ..plotting.looks import Images, Lines, Look, Volumes
 from ..statistics import Array
-from ..summary import Summary, percent
 
 PLACES = 240  # points of a line at most: a picture is no wider
 

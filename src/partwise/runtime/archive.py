@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from .version import __version__
+from ..version import __version__
 
 Array = npt.NDArray[Any]
 Header = dict[str, Any]

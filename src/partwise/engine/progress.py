@@ -18,9 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .factorize import Callback, Iteration
-from .projections import hoyer_sparsity
-from .statistics import Array
+from ..projections import hoyer_sparsity
+from ..statistics import Array
+from .loop import Callback, Iteration
 
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # and how wide they are
 BAR = 12
@@ -77,10 +77,9 @@ def plain_lines(label: str, console: Console) -> Iterator[Callback]:
         nonlocal printed
         if last is not None and last is not printed:
             printed = last
-            console.print(
+            console.out(
                 f"{label}: iteration {last.n_iter} of {last.max_iter}, relative error {last.relative_error:.4f}, "
                 f"{last.seconds:.1f} s",
-                soft_wrap=True,
                 highlight=False,
             )
 

@@ -1,0 +1,1 @@
+"""What one field of research needs; each file is a public module: ``partwise.brain``, ``partwise.cells``."""
