@@ -26,7 +26,6 @@ from ..blocks import Block, nonnegative_encoder
 from ..data import Matrix, check_seen
 from ..factorize import Iteration
 from ..interrupts import interrupts
-from ..progress import progress_line
 from ..running import Running, batches
 from ..start import starting_parts
 from ..statistics import Array
@@ -184,7 +183,11 @@ class MiniBatchSparseNMF(Parts):
         started, curve, times = perf_counter(), [], []
         reason, converged = f"max_iter={most} times through X are done", False
         with interrupts() as interrupted, ExitStack() as stack:
-            tell = stack.enter_context(progress_line(type(self).__name__)) if as_verbosity(self.verbose) else None
+            tell = None
+            if as_verbosity(self.verbose):
+                from ..progress import progress_line  # imports rich
+
+                tell = stack.enter_context(progress_line(type(self).__name__))
             for epoch in range(most):
                 total = 0.0
                 for batch in batches(data, size, self._rng if epoch and shuffle else None, check=not epoch):

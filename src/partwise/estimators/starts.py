@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..ask import as_count, as_generator, as_verbosity, warn_user
 from ..factorize import Callback, Result
 from ..interrupts import interrupts
-from ..progress import progress_line
 from .hooks import Hooks
 
 SHARED = ("init", "max_iter", "tol", "max_time", "n_jobs")  # options that every estimator hands on
@@ -28,6 +27,8 @@ def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = N
             with ExitStack() as stack:
                 told: list[Callback] = [hooks] if hooks else []
                 if as_verbosity(estimator.verbose):
+                    from ..progress import progress_line  # imports rich
+
                     count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
                     label = f"{type(estimator).__name__}{count}"
                     told.append(stack.enter_context(progress_line(label, modes=estimator._sparse_modes())))
