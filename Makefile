@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint tests jit-off clean
+.PHONY: demo test test-all lint tests jit-off least clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
@@ -34,6 +34,18 @@ test-all:
 			echo "python$$version is not here: left out"; \
 		fi; \
 	done
+
+# the oldest Python and the least versions that pyproject.toml declares; matplotlib's least calls pyparsing by old names
+LEAST := estimators estimators_hostile transform imports projections sets sparsity rivals cp selection saved archive io \
+	io_hostile known_files stored stored_hostile cluster cells brain plotting download
+least:
+	$(MAKE) .venv-least/least PYTHON=python3.11 VENV=.venv-least
+	.venv-least/bin/pytest -n 2 -W ignore::pyparsing.warnings.PyparsingDeprecationWarning $(LEAST:%=tests/test_%.py)
+
+$(VENV)/least: $(VENV)/made pyproject.toml tests/least.py
+	$(BIN)/python tests/least.py > $(VENV)/least.txt
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/least.txt --editable ".[test]"
+	touch $@
 
 $(VENV)/made:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
