@@ -5,15 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 
-.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus clean
+.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
 
 test: lint tests jit-off
 
-# docs executed, benchmarks at a tiny size, clusters of processes, other CPUs, the rest of the tests without the JIT
-test-slow: slow-tests slow-jit-off cpus
+# docs executed, benchmarks at a tiny size, clusters of processes, other CPUs and versions, most tests without the JIT
+test-slow: slow-tests slow-jit-off cpus least
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -50,6 +50,18 @@ test-all:
 			echo "python$$version is not here: left out"; \
 		fi; \
 	done
+
+# the oldest Python and the least versions that pyproject.toml declares; matplotlib's least calls pyparsing by old names
+LEAST := estimators estimators_hostile transform imports projections sets sparsity rivals cp selection saved archive io \
+	io_hostile known_files stored stored_hostile cluster cells brain plotting download
+least:
+	$(MAKE) .venv-least/least PYTHON=$(shell command -v python3.11 || echo $(PYTHON)) VENV=.venv-least
+	.venv-least/bin/pytest -n 2 -m "not slow" -W ignore::pyparsing.warnings.PyparsingDeprecationWarning $(LEAST:%=tests/test_%.py)
+
+$(VENV)/least: $(VENV)/made pyproject.toml tests/least.py
+	$(BIN)/python tests/least.py > $(VENV)/least.txt
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/least.txt --editable ".[test]"
+	touch $@
 
 $(VENV)/made:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

@@ -26,6 +26,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^digits +sparsity \S+ seed 0:(?: +\d+\.\d\d){3}$", 4),
         (r"^median \d+\.\d\d; plain fit first in \d+%", 1),
     ],
+    "importing": [(r"^(?:by hand|Partwise) +# s ", 2), (r"^ratio # ", 1)],
     "iteration": [
         (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),
         (r"^tiny .* two threads ÷ one: #", 2),

@@ -115,7 +115,7 @@ def stem(data: list[str]) -> str:
 
 def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) -> dict[str, str]:
     """Write the model first, so that nothing that goes wrong afterwards can lose it."""
-    from ..cells import described
+    from .. import cells
     from ..io import write_loadings, write_parts
     from ..io.table import Brain
 
@@ -125,7 +125,7 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
     model.keep(activations, table.sample_names, table.part_shape, place)
     model.save(targets["model"])
     if "parts" in targets:
-        write_parts(targets["parts"], model.components_, table, activations=activations, about=described(model))
+        write_parts(targets["parts"], model.components_, table, activations=activations, about=cells.described(model))
     if "loadings" in targets:
         write_loadings(targets["loadings"], activations, table.sample_names)
     if "picture" in targets:

@@ -16,13 +16,13 @@ from ..engine.validation import as_count, as_known, as_penalty
 from ..recipes import DEFAULTS, RECIPES
 from ..statistics import Array
 from .base import Parts, as_output
-from .hooks import CallbackSupportMixin, Hooks, with_callbacks
+from .hooks import CallbackSupport, Hooks, with_callbacks
 from .restarts import best_fit, warn_if_exhausted
 
 HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
 
 
-class SparseNMF(CallbackSupportMixin, Parts):  # type: ignore[misc]
+class SparseNMF(CallbackSupport, Parts):
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
     X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.

@@ -13,7 +13,6 @@ from ..data import Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Iteration
 from ..engine.online import Running, batches
-from ..engine.progress import progress_line
 from ..engine.starts import starting_parts
 from ..engine.validation import (
     as_amount,
@@ -184,7 +183,11 @@ class MiniBatchSparseNMF(Parts):
         started, curve, times = clock(), [], []
         reason, converged = f"max_iter={most} times through X are done", False
         with interrupts() as interrupted, ExitStack() as stack:
-            tell = stack.enter_context(progress_line(type(self).__name__)) if as_verbosity(self.verbose) else None
+            tell = None
+            if as_verbosity(self.verbose):
+                from ..engine.progress import progress_line  # imports rich
+
+                tell = stack.enter_context(progress_line(type(self).__name__))
             for epoch in range(most):
                 total = 0.0
                 for batch in batches(data, size, self._rng if epoch and shuffle else None, check=not epoch):

@@ -9,7 +9,6 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.loop import Callback, Result
-from ..engine.progress import progress_line
 from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
 from ..runtime.interrupts import interrupts
 from .hooks import Hooks
@@ -28,6 +27,8 @@ def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = N
             with ExitStack() as stack:
                 told: list[Callback] = [hooks] if hooks else []
                 if as_verbosity(estimator.verbose):
+                    from ..engine.progress import progress_line  # imports rich
+
                     count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
                     label = f"{type(estimator).__name__}{count}"
                     told.append(stack.enter_context(progress_line(label, modes=estimator._sparse_modes())))

@@ -36,7 +36,7 @@ def read_zarr(path: Path, inner: str = "") -> Table:
     zarr = extra("zarr", "stored", "a zarr store")
     try:
         store = zarr.open(str(path), mode="r")
-    except Exception as error:  # zarr 2 and 3 have no common ground here
+    except Exception as error:  # zarr's own errors have no common class
         raise ValueError(
             f"{path} is not a zarr store that can be read: {str(error) or type(error).__name__}"
         ) from error
