@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 NOT_NEEDED = {
     *("anndata", "clarabel", "dask", "distributed", "h5py", "matplotlib", "nibabel", "nilearn", "pandas", "PIL"),
     *("pooch", "rich", "soundfile", "tensorly", "zarr"),
