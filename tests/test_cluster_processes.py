@@ -43,7 +43,6 @@ from clusters import (  # noqa: F401  (fixtures)
 import partwise as pw
 
 by_value(sys.modules[__name__])
-pytestmark = pytest.mark.xdist_group("cluster")  # each cluster is started by one worker of pytest alone
 
 
 # The same fit
