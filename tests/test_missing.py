@@ -307,12 +307,14 @@ def test_mini_batches(X, seen):
 def test_memory_of_one_chunk(rng):
     X = rng.random((3000, 1000))
     X[rng.random(X.shape) < 0.3] = np.nan
-    data = as_data(X, missing=True)
-    factors = random_factors(X.shape, R, rng)
-    grams = [gram(f) for f in factors]
-    assert peak_of(lambda: data.statistics(factors, grams, 0)) < 0.4 * X.nbytes
-    assert peak_of(lambda: data.statistics(factors, grams, 1)) < 0.4 * X.nbytes
-    assert peak_of(lambda: data.squared_error(factors)) < 0.4 * X.nbytes
+
+    def passes(X):
+        data, factors = as_data(X, missing=True), random_factors(X.shape, R, rng)
+        grams = [gram(f) for f in factors]
+        return lambda: [data.squared_error(factors), *(data.statistics(factors, grams, mode) for mode in (0, 1))]
+
+    passes(X[:20])()  # kernels that are loaded are not counted
+    assert peak_of(passes(X)) < 0.4 * X.nbytes
 
 
 def test_nan_is_an_error_that_says_what_to_do(X, seen):
