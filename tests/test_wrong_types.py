@@ -55,7 +55,7 @@ TAKEN = {  # which of these a parameter takes; nothing, where it is not named
     ("SparseNMF", "activation_sparsity"): {"None", "[None, None]"},  # with a sparsity: bisparse
     **dict.fromkeys(("faithful", "extrapolate", "verbose", "shuffle"), SWITCH),
     **dict.fromkeys(("solver", "component_sweeps", "activation_sweeps", "init", "random_state", "callback"), ABSENT),
-    **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "mask"), ABSENT),
+    **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "observed"), ABSENT),
     ("MiniBatch", "component_sweeps"): set(),
     ("MiniBatch", "init"): set(),
     **dict.fromkeys(("l1", "l2", "kkt_tol", ("MiniBatch", "tol")), AMOUNT),
@@ -66,7 +66,7 @@ TAKEN = {  # which of these a parameter takes; nothing, where it is not named
     "checkpoint": {"None", "'x'", "'0.5'"},
     "recipe_params": {"None", "{}"},
 }
-ARRAYS = ("init", "fixed_components", "fixed_activations", "mask")  # named by their type or shape
+ARRAYS = ("init", "fixed_components", "fixed_activations", "observed")  # named by their type or shape
 CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signature(f).parameters if name != "X"]
 
 

@@ -165,15 +165,15 @@ class SparseNMF(CallbackSupport, Parts):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, mask: Any = None) -> SparseNMF:
-        """Find the parts of X (samples × features, nonnegative); what stands where ``mask`` is false is missing."""
-        self.fit_transform(X, mask=mask)
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
+        """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
+        self.fit_transform(X, observed=observed)
         return self
 
     @with_callbacks
-    def fit_transform(self, X: Any, y: Any = None, *, mask: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Array:
         """Find the parts of X, and return the activations of its samples."""
-        data = self._validated(X, reset=True, mask=mask)
+        data = self._validated(X, reset=True, observed=observed)
         recipe, asked = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):

@@ -55,12 +55,12 @@ class SparseNMF(estimators.SparseNMF):
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
     )  # spelled out, because scikit-learn reads the parameters from it
 
-    def transform(self, X: Any, *, mask: Any = None) -> Array:
+    def transform(self, X: Any, *, observed: Any = None) -> Array:
         """The activations of images, a row each: nonnegative least squares for the parts, solved exactly.
 
-        ``mask`` (images × voxels) is True where a value is observed.
+        ``observed`` (images × voxels) is True where a value is observed.
         """
-        return super().transform(X, mask=mask)
+        return super().transform(X, observed=observed)
 
     def inverse_transform(self, X: Any) -> Any:
         """The images that activations stand for, as one 4-D image."""
@@ -76,7 +76,7 @@ class SparseNMF(estimators.SparseNMF):
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
         plain.save(path)
 
-    def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
         """Images as samples × voxels."""
         if reset:
             self.masker_ = _fitted_masker(self.mask, X)
@@ -84,7 +84,7 @@ class SparseNMF(estimators.SparseNMF):
         if not hasattr(self.mask, "fit"):
             _check_place(X, self.mask_img_)
         samples = self.masker_.transform(X)
-        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, mask)
+        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, observed)
 
     def _store_parts(self, components: Array) -> None:
         super()._store_parts(components)

@@ -25,7 +25,7 @@ from .ssnmf import cheap_sweeps
 from .task import Options, Task, spelled_out
 
 
-@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "mask"))
+@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
 def cp(
     X: Any,
     rank: int,

@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
         The activations of the first parts, likewise by columns.
     missing : {"error", "em"}
         What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
-    mask : array or scipy sparse of the shape of X
+    observed : array or scipy sparse of the shape of X
         True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
     """
 
@@ -84,7 +84,7 @@ class Options(TypedDict, total=False):
     fixed_components: Any
     fixed_activations: Any
     missing: Literal["error", "em"]
-    mask: Any
+    observed: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -103,7 +103,7 @@ DEFAULTS: dict[str, Any] = {
     "fixed_components": None,
     "fixed_activations": None,
     "missing": "error",
-    "mask": None,
+    "observed": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -177,7 +177,7 @@ class Task:
     def read(self, X: Any) -> Data:
         """X as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
