@@ -30,7 +30,9 @@ def by(model, **asked):
 
 
 def of_a_tensor(**asked):
-    model = pw.SparseCP(**{"rank": 2, "sparsity": {1: 0.3}, "max_iter": 2, "tol": 0, "random_state": 0} | asked).fit(T)
+    model = pw.SparseCP(
+        **{"n_components": 2, "sparsity": {1: 0.3}, "max_iter": 2, "tol": 0, "random_state": 0} | asked
+    ).fit(T)
     residual = T - model_of(model.factors_, model.weights_)
     error = model.reconstruction_err_ / np.linalg.norm(T)
     return residual, [*model.factors_, model.weights_], error, model.sparsity_[1]

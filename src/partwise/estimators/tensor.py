@@ -27,9 +27,9 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    rank : int, default=10
+    n_components : int, default=10
         The number of components.
-    sparsity : dict {mode: float, (lo, hi), or a list of ``rank`` of these}, optional
+    sparsity : dict {mode: float, (lo, hi), or a list of n_components of these}, optional
         Hoyer sparsity in [0, 1] of the columns of ``factors_[mode]``. In mode 0 it binds all training samples together,
         and `transform`, which solves for each sample by itself, goes without.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
@@ -49,9 +49,9 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    factors_ : list of arrays of shape (length of the mode, rank)
-    weights_ : array of shape (rank,)
-    sparsity_ : dict {mode: array of shape (rank,)}
+    factors_ : list of arrays of shape (length of the mode, n_components)
+    weights_ : array of shape (n_components,)
+    sparsity_ : dict {mode: array of shape (n_components,)}
         The achieved sparsity of every mode (nan for a column of zeros).
     reconstruction_err_ : float
         ‖X − model‖ (Frobenius).
@@ -78,7 +78,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        rank: int = 10,
+        n_components: int = 10,
         *,
         sparsity: Any = None,
         init: Any = None,
@@ -90,7 +90,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.rank = rank
+        self.n_components = n_components
         self.sparsity = sparsity
         self.init = init
         self.n_init = n_init
@@ -109,7 +109,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the components of X, and return how much of each is in each sample."""
         data = as_tensor(X)
-        best = best_fit(self, partial(cp, data, self.rank, sparsity=self.sparsity))
+        best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
         warn_if_exhausted(best, self.max_iter)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))

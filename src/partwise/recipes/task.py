@@ -146,9 +146,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
 
 class Task:
-    """X, a rank, and the options, checked; `run` starts and ends the fit."""
-
-    rank = "n_components"  # as the recipe calls it
+    """X, the number of components, and the options, checked; `run` starts and ends the fit."""
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = clock()
@@ -163,7 +161,7 @@ class Task:
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
-        self.r = as_count(n_components, self.rank)
+        self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
