@@ -64,7 +64,7 @@ TAKEN = {  # which of these a parameter takes; nothing, where it is not named
     "tol": ABSENT | AMOUNT,
     "max_time": ABSENT | AMOUNT | {"inf"},
     "memory_limit": {"None", "3.7"},
-    "n_jobs": {"None", "-1"},
+    "n_threads": {"None", "-1"},
     "checkpoint": {"None", "'x'", "'0.5'"},
     "recipe_params": {"None", "{}"},
 }

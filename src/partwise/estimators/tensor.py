@@ -41,7 +41,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Stop when an iteration lowers the loss by no more than this share of it; by default 1e-4.
     max_time : float, optional
         Stop after as many seconds, for each start.
-    n_jobs : int, optional
+    n_threads : int, optional
         Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
@@ -86,7 +86,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
-        n_jobs: int | None = None,
+        n_threads: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -97,7 +97,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
-        self.n_jobs = n_jobs
+        self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
 

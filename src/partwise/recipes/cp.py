@@ -56,7 +56,7 @@ def cp(
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
         Rank-one shares of slices of X that lie far apart (by default, without sparsity); from there a few iterations at
         each of several lower sparsities (by default, with sparsity); random; or given. A tensorly `CPTensor` will do.
-    max_iter, tol, kkt_tol, max_time, random_state, callback, n_jobs
+    max_iter, tol, kkt_tol, max_time, random_state, callback, n_threads
         See `partwise.recipes.task.Options`.
 
     Returns

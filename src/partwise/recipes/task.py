@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
     random_state : int, Generator, RandomState or None
     callback : callable
         Told of each `Iteration`; returning True stops the fit.
-    n_jobs : int
+    n_threads : int
         Threads for matrix products and kernels; by default as many as BLAS may take. The answer does not depend on it,
         but for rounding.
     memory_limit : int or str
@@ -77,7 +77,7 @@ class Options(TypedDict, total=False):
     random_state: Any
     callback: Callback | None
     memory_limit: int | str | None
-    n_jobs: int | None
+    n_threads: int | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int
     resume_from: str | os.PathLike[str] | None
@@ -96,7 +96,7 @@ DEFAULTS: dict[str, Any] = {
     "random_state": None,
     "callback": None,
     "memory_limit": None,
-    "n_jobs": None,
+    "n_threads": None,
     "checkpoint": None,
     "checkpoint_every": 10,
     "resume_from": None,
@@ -229,7 +229,7 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif isinstance(start, str) and start == "gradual":
-                few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
+                few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
@@ -323,7 +323,7 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
-            "n_jobs": None if asked["n_jobs"] is None else as_jobs(asked["n_jobs"]),
+            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

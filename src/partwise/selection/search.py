@@ -102,7 +102,7 @@ def select(
     finished = Finished(as_path(checkpoint, "checkpoint"), question | about, seed)
     plan = Plan(**question, seed=finished.seed)  # type: ignore[arg-type]
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
-    jobs = None if n_jobs is None else as_jobs(n_jobs)
+    jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [
         key for key in reversed(wanted) if key not in finished.records
     ]  # the largest ranks first: they take longest
