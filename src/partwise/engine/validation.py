@@ -55,7 +55,7 @@ def as_verbosity(value: Any) -> bool:
 
 
 def as_jobs(value: Any, name: str) -> int:
-    """A number of threads or processes: at least 1, or, as in scikit-learn, −1 for one on each core, −2 for one fewer, …"""
+    """A number of threads or processes: at least 1, or −1 for one on each core, −2 for one fewer, …, as in joblib."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
         raise ValueError(f"{name}={value!r}: give a whole number, or -1 for one on each core")
     return int(value) if value > 0 else max((os.cpu_count() or 1) + 1 + int(value), 1)

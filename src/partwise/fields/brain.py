@@ -6,12 +6,14 @@ import inspect
 import os
 from typing import Any
 
-from partwise import estimators
 from partwise.data import Data
+from partwise.estimators import SparseNMF
 from partwise.statistics import Array
 
+__all__ = ["BrainNMF"]
 
-class SparseNMF(estimators.SparseNMF):
+
+class BrainNMF(SparseNMF):
     """Parts of brain images: `partwise.SparseNMF` on lists of NIfTI images or on 4-D images.
 
     Each image (or volume of a 4-D image) is a sample, each voxel of the mask a feature.
@@ -41,7 +43,7 @@ class SparseNMF(estimators.SparseNMF):
     >>> import nibabel, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> images = [nibabel.Nifti1Image(rng.random((4, 4, 4)), np.eye(4)) for _ in range(6)]
-    >>> model = SparseNMF(2, sparsity=0.3, mask=nibabel.Nifti1Image(np.ones((4, 4, 4)), np.eye(4))).fit(images)
+    >>> model = BrainNMF(2, sparsity=0.3, mask=nibabel.Nifti1Image(np.ones((4, 4, 4)), np.eye(4))).fit(images)
     >>> model.components_img_.shape
     (4, 4, 4, 2)
     """
@@ -50,7 +52,7 @@ class SparseNMF(estimators.SparseNMF):
         super().__init__(n_components, **options)
         self.mask = mask
 
-    _inherited = inspect.signature(estimators.SparseNMF.__init__)
+    _inherited = inspect.signature(SparseNMF.__init__)
     __init__.__signature__ = _inherited.replace(  # type: ignore[attr-defined]
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
     )  # spelled out, because scikit-learn reads the parameters from it
@@ -72,7 +74,7 @@ class SparseNMF(estimators.SparseNMF):
         It knows where its voxels are, for pictures, but not in which space they lie:
         ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
         """
-        plain = estimators.SparseNMF()
+        plain = SparseNMF()
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
         plain.save(path)
 
