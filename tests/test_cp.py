@@ -230,12 +230,12 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights, and 2 are needed"),
         ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
         ({"sweeps": 0}, ValueError, "sweeps=0"),
-        ({"rank": 0}, ValueError, "rank=0: give a whole number"),
+        ({"n_components": 0}, ValueError, "n_components=0: give a whole number"),
     ],
 )
 def test_useless_wishes_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
-        pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})
+        pw.cp(np.ones((4, 3, 2)), **{"n_components": 2, **asked})
 
 
 def test_pictures_say_what_to_give(rng):
