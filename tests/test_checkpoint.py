@@ -90,7 +90,7 @@ def test_every_kind_of_data_and_start(path, name):
 @pytest.mark.parametrize("sparsity", [None, {1: 0.4}, {0: 0.3, 1: 0.4, 2: 0.3}])
 @pytest.mark.parametrize("shape", [(6, 5), (6, 5, 4)])
 def test_tensors(path, rng, shape, sparsity):
-    asked = {"X": rng.random(shape), "rank": 3, "tol": 0, "random_state": 0}
+    asked = {"X": rng.random(shape), "n_components": 3, "tol": 0, "random_state": 0}
     asked["sparsity"] = {mode: s for mode, s in (sparsity or {}).items() if mode < len(shape)}
     whole = pw.cp(**asked, max_iter=12)
     again = stop_and_go(pw.cp, path, **asked)

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
         description="Fit the 1797 handwritten digits (8 × 8 pixels) that come with scikit-learn at each sparsity, "
         "print what was asked for and what was achieved, and draw the parts.",
     )
-    show.add_argument("--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
+    show.add_argument("-r", "--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
     show.add_argument(
         "--sparsity", type=float, nargs="+", default=[0.4, 0.6, 0.8], metavar="S", help="0 is flat, 1 is one pixel"
     )
