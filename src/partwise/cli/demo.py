@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..runtime.files import replacing
 from .common import PICTURES
 
 
@@ -59,6 +60,7 @@ def demo(options: argparse.Namespace) -> int:
         if "interrupted" in result.stop_reason:
             raise KeyboardInterrupt
     Console().print(table)
-    figure.savefig(picture)
+    with replacing(picture) as fresh:
+        figure.savefig(fresh)
     print(f"The parts are drawn in {picture}")
     return 0
