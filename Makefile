@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/pytest -n 2
 
-.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least clean
+.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
@@ -13,7 +13,7 @@ demo: $(VENV)/plot
 test: lint tests jit-off
 
 # docs executed, benchmarks at a tiny size, clusters of processes, other CPUs and versions, most tests without the JIT
-test-slow: slow-tests slow-jit-off cpus least
+test-slow: slow-tests slow-jit-off cpus package least
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -24,7 +24,7 @@ tests: $(VENV)/dev
 	$(PYTEST) -m "not slow"
 
 slow-tests: $(VENV)/dev
-	$(PYTEST) -m slow
+	$(PYTEST) --dist loadfile -m slow
 
 # the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
 KERNELS := projections sets grouped updates constrained_updates sparse_coding
@@ -41,9 +41,23 @@ slow-jit-off: $(VENV)/dev
 cpus: $(VENV)/dev
 	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
 
+# the page of all public names, and every page run
+docs: $(VENV)/dev
+	$(BIN)/python docs/make_api.py
+	$(PYTEST) tests/test_docs.py
+
+# wheel and source distribution, and a fit with the installed wheel: in an empty environment, outside of this folder
+package: $(VENV)/dev
+	rm -rf dist $(VENV)-package
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv $(VENV)-package
+	$(VENV)-package/bin/python -m pip install --quiet dist/*.whl
+	here=$$(mktemp -d) && cd $$here && $(abspath $(VENV))-package/bin/python $(abspath tests/package.py) && \
+		$(abspath $(VENV))-package/bin/partwise --version && rm -r $$here
+
 # the tests on every supported Python that the machine has
 test-all:
-	@for version in 3.11 3.12 3.13; do \
+	@for version in 3.11 3.12 3.13 3.14; do \
 		if python$$version -c "" 2>/dev/null; then \
 			$(MAKE) tests PYTHON=python$$version VENV=.venv-$$version || exit 1; \
 		else \
