@@ -15,7 +15,7 @@ FIGURES :=
 QUICK :=
 DATA :=
 OUT := results
-reproduce: $(VENV)/paper
+reproduce: $(VENV)/bench
 	$(BIN)/python -m experiments $(FIGURES) $(if $(filter-out 0,$(QUICK)),--quick) $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
 
 test: lint tests jit-off
@@ -95,8 +95,8 @@ $(VENV)/plot: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
-$(VENV)/paper: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[paper]"
+$(VENV)/bench: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/made pyproject.toml
