@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/pytest -n 2
 
 .PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
@@ -24,7 +24,7 @@ tests: $(VENV)/dev
 	$(PYTEST) -m "not slow"
 
 slow-tests: $(VENV)/dev
-	$(PYTEST) -m slow
+	$(PYTEST) --dist loadfile -m slow
 
 # the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
 KERNELS := projections sets grouped updates constrained_updates sparse_coding

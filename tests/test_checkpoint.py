@@ -90,7 +90,7 @@ def test_every_kind_of_data_and_start(path, name):
 @pytest.mark.parametrize("sparsity", [None, {1: 0.4}, {0: 0.3, 1: 0.4, 2: 0.3}])
 @pytest.mark.parametrize("shape", [(6, 5), (6, 5, 4)])
 def test_tensors(path, rng, shape, sparsity):
-    asked = {"X": rng.random(shape), "rank": 3, "tol": 0, "random_state": 0}
+    asked = {"X": rng.random(shape), "n_components": 3, "tol": 0, "random_state": 0}
     asked["sparsity"] = {mode: s for mode, s in (sparsity or {}).items() if mode < len(shape)}
     whole = pw.cp(**asked, max_iter=12)
     again = stop_and_go(pw.cp, path, **asked)
@@ -282,7 +282,7 @@ def test_a_path_of_no_use_is_refused_before_any_work(path, tmp_path, monkeypatch
         with pytest.raises(ValueError, match=match):
             pw.ssnmf(X, 4, **FIT, checkpoint=bad, callback=never)
     monkeypatch.setattr(
-        os, "open", lambda *args, **more: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+        os, "mkdir", lambda *args, **more: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
     )
     with pytest.raises(ValueError, match="cannot be written: Permission denied"):
         pw.ssnmf(X, 4, **FIT, checkpoint=path, callback=never)
@@ -379,4 +379,4 @@ def test_killed_at_any_moment_of_writing(path, kind):
     with np.load(path.with_suffix(".npz")) as found:
         for array, expected in zip(found.values(), (*whole.factors, whole.losses), strict=True):
             assert np.ascontiguousarray(array).tobytes() == np.ascontiguousarray(expected).tobytes()
-    assert not list(path.parent.glob(".*.tmp"))
+    assert not list(path.parent.glob(".*"))

@@ -43,7 +43,6 @@ from clusters import (  # noqa: F401  (fixtures)
 import partwise as pw
 
 by_value(sys.modules[__name__])
-pytestmark = pytest.mark.xdist_group("cluster")  # each cluster is started by one worker of pytest alone
 
 
 # The same fit
@@ -254,7 +253,7 @@ def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client)
 @pytest.fixture
 def mortal(request):
     """A cluster of its own, whose workers a test may kill; nannies start others."""
-    with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(300):
+    with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(900):
         yield client
 
 

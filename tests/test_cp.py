@@ -3,12 +3,11 @@
 import pickle
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
-from catalogues import assert_feasible, each, one_at_a_time, random_factors
+from catalogues import assert_feasible, each, one_at_a_time, peak_of, random_factors
 from sklearn.base import clone
 from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 
@@ -161,12 +160,8 @@ def test_results_of_tensors_have_no_two_sides(rng):
 def test_a_fit_takes_little_memory_beyond_its_data(rng):
     X = rng.random((120, 100, 40))
     start = random_factors(X.shape, 3, rng)
-    tracemalloc.start()
-    try:
-        pw.cp(X, 3, init=start, max_iter=3, tol=0)
-        assert tracemalloc.get_traced_memory()[1] < 0.3 * X.nbytes
-    finally:
-        tracemalloc.stop()
+    pw.cp(X[:5, :5], 3, random_state=0, max_iter=3, tol=0)  # kernels that are loaded are not counted
+    assert peak_of(lambda: pw.cp(X, 3, init=start, max_iter=3, tol=0)) < 0.3 * X.nbytes
 
 
 @pytest.mark.slow
@@ -235,12 +230,12 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights, and 2 are needed"),
         ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
         ({"sweeps": 0}, ValueError, "sweeps=0"),
-        ({"rank": 0}, ValueError, "rank=0: give a whole number"),
+        ({"n_components": 0}, ValueError, "n_components=0: give a whole number"),
     ],
 )
 def test_useless_wishes_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
-        pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})
+        pw.cp(np.ones((4, 3, 2)), **{"n_components": 2, **asked})
 
 
 def test_pictures_say_what_to_give(rng):

@@ -62,7 +62,7 @@ def test_every_block_runs(page, tmp_path):
         env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "MPLBACKEND": "agg"},
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -307,7 +307,7 @@ assert "matplotlib.pyplot" not in sys.modules
 def draw(path, before=""):
     environment = {k: v for k, v in os.environ.items() if k not in ("MPLBACKEND", "DISPLAY", "WAYLAND_DISPLAY")}
     code = [sys.executable, "-c", DRAW.format(before=before), str(path)]
-    return subprocess.run(code, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(code, env=environment, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.slow

@@ -47,10 +47,10 @@ def kinds(X, known):
     return {
         "dense": (X, {}, X, all_),
         "fortran float32": (np.asfortranarray(X, np.float32), {}, X, all_),
-        "mask": (np.where(known, X, 99), {"mask": known}, X, known),
+        "mask": (np.where(known, X, 99), {"observed": known}, X, known),
         "nan": (np.where(known, X, np.nan), {"missing": "em"}, X, known),
         "sparse": (sp.csc_array(zeroed), {}, zeroed, all_),
-        "sparse, with a mask": (sp.csr_array(zeroed), {"mask": sp.csr_array(known)}, zeroed, known),
+        "sparse, with a mask": (sp.csr_array(zeroed), {"observed": sp.csr_array(known)}, zeroed, known),
     }
 
 
@@ -61,7 +61,7 @@ KINDS = ["dense", "fortran float32", "mask", "nan", "sparse", "sparse, with a ma
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_held_out_is_observed_and_not_seen(X, known, kind, share):
     given, options, dense, seen = kinds(X, known)[kind]
-    observed = heldout.Observed.of(given, options.get("missing") == "em", options.get("mask"))
+    observed = heldout.Observed.of(given, options.get("missing") == "em", options.get("observed"))
     assert observed.count == seen.sum()
     split = heldout.hold_out(observed, share, np.random.default_rng(1))
     hidden = np.zeros(SHAPE, dtype=bool)
@@ -80,7 +80,7 @@ def test_what_is_held_out_is_observed_and_not_seen(X, known, kind, share):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_error_is_that_of_the_hidden_entries(X, known, kind, rng, monkeypatch):
     given, options, dense, _ = kinds(X, known)[kind]
-    split = heldout.hold_out(heldout.Observed.of(given, "missing" in options, options.get("mask")), 0.3, rng)
+    split = heldout.hold_out(heldout.Observed.of(given, "missing" in options, options.get("observed")), 0.3, rng)
     factors, at = [rng.random((12, 3)), rng.random((9, 3))], (split.rows, split.columns)
     wanted = np.linalg.norm((dense - factors[0] @ factors[1].T)[at]) / np.linalg.norm(dense[at])
     monkeypatch.setattr(heldout, "CHUNK", 5)
@@ -94,7 +94,7 @@ def test_hidden_and_missing_values_do_not_matter(X, known, kind):
     assert [(row["rank"], row["sparsity"]) for row in found.rows] == [(1, None), (1, 0.3), (2, None), (2, 0.3)]
     assert all(np.isfinite(row["heldout_error"]) and 0 < row["stability"] <= 1 for row in found.rows)
     assert [row["achieved_sparsity"] for row in found.rows[1::2]] == pytest.approx([0.3, 0.3], abs=1e-6)
-    if "mask" in options and not sp.issparse(given):
+    if "observed" in options and not sp.issparse(given):
         assert pw.select(np.where(known, given, np.nan), [1, 2], [None, 0.3], **options, **QUICK).rows == found.rows
 
 
@@ -102,7 +102,7 @@ def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, m
     dense = np.where(X > 0.4, X, 0)
     assert pw.select(sp.csr_array(dense), 2, **QUICK).rows == pw.select(dense, 2, **QUICK).rows
     monkeypatch.setattr(heldout, "DENSE_ENTRIES", 12 * 9 - 1)
-    with pytest.raises(ValueError, match=r"sparse and of shape \(12, 9\).*a sparse mask"):
+    with pytest.raises(ValueError, match=r"sparse and of shape \(12, 9\).*observed= as a sparse mask"):
         pw.select(sp.csr_array(dense), 2, **QUICK)
 
 
@@ -262,9 +262,9 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"n_init": 0}, "n_init=0"),
         ({"init": "nndsvd"}, "init='nndsvd' is not one of"),
         ({"missing": "drop"}, "missing='drop'"),
-        ({"mask": np.arange(9) * np.ones((12, 1)) > 0}, r"1 of the features of X \(0\) are missing in all samples"),
-        ({"mask": sp.csr_array(np.arange(9) * np.ones((12, 1)) > 0)}, "missing in all samples"),
-        ({"mask": np.ones((2, 2))}, r"mask has shape \(2, 2\)"),
+        ({"observed": np.arange(9) * np.ones((12, 1)) > 0}, r"1 of the features of X \(0\) are missing in all samples"),
+        ({"observed": sp.csr_array(np.arange(9) * np.ones((12, 1)) > 0)}, "missing in all samples"),
+        ({"observed": np.ones((2, 2))}, r"observed has shape \(2, 2\)"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"checkpoint": 3}, "checkpoint=3: give the path"),
         ({"X": -np.ones((3, 3))}, "negative"),

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.files import replacing
 from .common import PICTURES, check_losses
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
     if "picture" in targets:
         from ..plotting import gallery
 
-        gallery(model, shape, title=options.title).savefig(options.png)
+        with replacing(options.png) as fresh:
+            gallery(model, shape, title=options.title).savefig(fresh)
         written.append(f"The parts are drawn in {options.png}")
     if "report" in targets:
         from ..pages import report

@@ -6,16 +6,16 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
 from ..data import Chunked, Data
-from ..runtime.archive import UnreadableError, kind_of, leftovers, read, write
+from ..runtime.archive import UnreadableError, kind_of, read, write
+from ..runtime.files import check_replaceable, leftovers
 from ..runtime.packing import packed, unpacked
 from ..statistics import Array
 from ..updates import Known
@@ -56,8 +56,7 @@ class Checkpoint:
     def __init__(self, path: Path, every: int, about: Mapping[str, Any]) -> None:
         self.path, self.every, self.about, self.failed = path, every, about, False
         for unfinished in leftovers(path):
-            with suppress(OSError):
-                unfinished.unlink()
+            rmtree(unfinished, ignore_errors=True)
 
     def due(self, n_iter: int) -> bool:
         """Whether this iteration is one to write after."""
@@ -87,10 +86,8 @@ def check_place(path: Path) -> None:
             raise ValueError(
                 f"checkpoint={os.fspath(path)!r} is not a checkpoint, and would be lost: give another path"
             )
-    trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{token_hex(4)}.tmp")
     try:
-        trial.touch(exist_ok=False)
-        trial.unlink()
+        check_replaceable(path)
     except OSError as error:
         raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
 

@@ -148,7 +148,7 @@ def factorize(
     revive: Reviver | None = revive,
     balance: bool = True,
     started: float | None = None,
-    n_jobs: int | None = None,
+    n_threads: int | None = None,
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
 ) -> Result:
@@ -174,7 +174,7 @@ def factorize(
         Give all factors but the first unit norm at the end, if no set and no penalty minds.
     started : float
         When the clock of ``times`` began (`compiled.clock`); by default now.
-    n_jobs : int
+    n_threads : int
         Threads; by default as many as BLAS may take.
     checkpoint : Checkpoint
         Where the state of the fit is written to now and then, and at the end.
@@ -186,7 +186,7 @@ def factorize(
     reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
     fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    threads = fitting_threads(data.size * factors[1].shape[1], n_jobs)
+    threads = fitting_threads(data.size * factors[1].shape[1], n_threads)
     with interrupts() as interrupted, threads, released_on_error(factors):
         if resumed is not None:
             resumed.restore(fit, order[0])

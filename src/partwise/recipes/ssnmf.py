@@ -71,7 +71,7 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, mask
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, …
         See `partwise.recipes.task.Options`. If faithful, ``init`` is "random" and ``tol`` 0 by default.
 
     Returns

@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
     random_state : int, Generator, RandomState or None
     callback : callable
         Told of each `Iteration`; returning True stops the fit.
-    n_jobs : int
+    n_threads : int
         Threads for matrix products and kernels; by default as many as BLAS may take. The answer does not depend on it,
         but for rounding.
     memory_limit : int or str
@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
         The activations of the first parts, likewise by columns.
     missing : {"error", "em"}
         What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
-    mask : array or scipy sparse of the shape of X
+    observed : array or scipy sparse of the shape of X
         True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
     """
 
@@ -77,14 +77,14 @@ class Options(TypedDict, total=False):
     random_state: Any
     callback: Callback | None
     memory_limit: int | str | None
-    n_jobs: int | None
+    n_threads: int | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int
     resume_from: str | os.PathLike[str] | None
     fixed_components: Any
     fixed_activations: Any
     missing: Literal["error", "em"]
-    mask: Any
+    observed: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -96,14 +96,14 @@ DEFAULTS: dict[str, Any] = {
     "random_state": None,
     "callback": None,
     "memory_limit": None,
-    "n_jobs": None,
+    "n_threads": None,
     "checkpoint": None,
     "checkpoint_every": 10,
     "resume_from": None,
     "fixed_components": None,
     "fixed_activations": None,
     "missing": "error",
-    "mask": None,
+    "observed": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -146,9 +146,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
 
 class Task:
-    """X, a rank, and the options, checked; `run` starts and ends the fit."""
-
-    rank = "n_components"  # as the recipe calls it
+    """X, the number of components, and the options, checked; `run` starts and ends the fit."""
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = clock()
@@ -163,7 +161,7 @@ class Task:
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
-        self.r = as_count(n_components, self.rank)
+        self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
@@ -177,7 +175,7 @@ class Task:
     def read(self, X: Any) -> Data:
         """X as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -231,7 +229,7 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif isinstance(start, str) and start == "gradual":
-                few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
+                few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
@@ -325,7 +323,7 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
-            "n_jobs": None if asked["n_jobs"] is None else as_jobs(asked["n_jobs"]),
+            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

@@ -27,9 +27,9 @@ class Observed:
     mask: Array | None = None
 
     @classmethod
-    def of(cls, X: Any, missing: bool, mask: Any) -> Observed:
-        """X, checked. A sparse X without a mask is observed everywhere, and made dense if that is not much."""
-        data = as_data(X, None, missing, mask)
+    def of(cls, X: Any, missing: bool, observed: Any) -> Observed:
+        """X, checked. A sparse X without ``observed`` is so everywhere, and made dense if that is not much."""
+        data = as_data(X, None, missing, observed)
         if isinstance(data, Chunked):
             raise ValueError("select needs X in memory, and this X is read in chunks: give a random subset of samples")
         if isinstance(data, Missing):
@@ -41,7 +41,7 @@ class Observed:
             raise ValueError(
                 f"X is sparse and of shape {data.shape}: what it does not store is zero, so that the entries to "
                 "hold out are among all of these, which is more than memory should take. Give a random subset of "
-                "samples and features, or a sparse mask of what is observed"
+                "samples and features, or observed= as a sparse mask"
             )
         return cls(data.matrix.toarray())
 

@@ -51,7 +51,7 @@ class Plan:
                 max_iter=self.max_iter,
                 tol=self.tol,
                 random_state=rng,
-                n_jobs=1,
+                n_threads=1,
             )
             if interrupted:  # half a fit is not to be compared with whole ones
                 raise KeyboardInterrupt

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
+from ..runtime.files import replacing
 from .paths import Record
 
 FORMAT = 1
@@ -60,19 +59,11 @@ class Finished:
             "seed": self.seed,
             "paths": [self.records[key] for key in sorted(self.records)],
         }
-        target = Path(os.path.realpath(path))
-        fresh = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
         try:
-            with open(fresh, "x", encoding="utf-8") as file:
-                json.dump(whole, file, allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(target)
+            with replacing(path) as fresh:
+                fresh.write_text(json.dumps(whole, allow_nan=False), encoding="utf-8")
         except OSError as error:
             raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
-        finally:
-            with suppress(OSError):  # as where the folder is none
-                fresh.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Record:

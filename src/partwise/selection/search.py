@@ -32,7 +32,7 @@ def select(
     max_iter: int = 500,
     tol: float = 1e-5,
     missing: Literal["error", "em"] = "error",
-    mask: Any = None,
+    observed: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -47,8 +47,8 @@ def select(
     Parameters
     ----------
     X : array or scipy sparse of shape (samples, features)
-        Nonnegative, in memory. A sparse X without a mask is zero where it stores nothing, and must be small enough to
-        be made dense; with a sparse mask costs follow the observed entries.
+        Nonnegative, in memory. A sparse X without ``observed`` is zero where it stores nothing, and must be small
+        enough to be made dense; with a sparse ``observed`` costs follow the observed entries.
     ranks : int, or several
     sparsities : several of None, float, (lo, hi)
         As ``sparsity`` of `partwise.ssnmf`; None asks for nothing.
@@ -60,7 +60,7 @@ def select(
         Patterns of hidden entries; starts for each, which are compared with each other for ``stability``.
     init, max_iter, tol
         Of each fit, as in `partwise.ssnmf`; ``init`` is where the first sparsity starts.
-    missing, mask
+    missing, observed
         Entries that nobody knows, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
         The same one gives the same table, but for rounding, whatever ``n_jobs``.
@@ -87,7 +87,7 @@ def select(
     """
     ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
-    observed = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", mask)
+    entries = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", observed)
     question = {
         "sparsities": sparsities,
         "side": as_choice(side, "side", tuple(KEYWORDS)),
@@ -98,17 +98,17 @@ def select(
         "tol": as_amount(tol, "tol"),
     }
     seed = int(rng.integers(2**31))
-    about = {"X": observed.digest(), "random_state": None if random_state is None else seed}
+    about = {"X": entries.digest(), "random_state": None if random_state is None else seed}
     finished = Finished(as_path(checkpoint, "checkpoint"), question | about, seed)
     plan = Plan(**question, seed=finished.seed)  # type: ignore[arg-type]
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
-    jobs = None if n_jobs is None else as_jobs(n_jobs)
+    jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [
         key for key in reversed(wanted) if key not in finished.records
     ]  # the largest ranks first: they take longest
     line = counting_line("select", len(wanted), len(wanted) - len(left)) if verbose else nullcontext(lambda: None)
     with line as advance:
-        for record in gone(observed, plan, left, jobs):
+        for record in gone(entries, plan, left, jobs):
             finished.add(record)
             advance()
     return tabulate([finished.records[key] for key in wanted], sparsities, plan.side)
