@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/pytest -n 2
 
-.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least clean
+.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
@@ -15,13 +15,13 @@ FIGURES :=
 QUICK :=
 DATA :=
 OUT := results
-reproduce: $(VENV)/paper
+reproduce: $(VENV)/bench
 	$(BIN)/python -m experiments $(FIGURES) $(if $(filter-out 0,$(QUICK)),--quick) $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
 
 test: lint tests jit-off
 
 # docs executed, benchmarks at a tiny size, clusters of processes, other CPUs and versions, most tests without the JIT
-test-slow: slow-tests slow-jit-off cpus least
+test-slow: slow-tests slow-jit-off cpus package least
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -32,7 +32,7 @@ tests: $(VENV)/dev
 	$(PYTEST) -m "not slow"
 
 slow-tests: $(VENV)/dev
-	$(PYTEST) -m slow
+	$(PYTEST) --dist loadfile -m slow
 
 # the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
 KERNELS := projections sets grouped updates constrained_updates sparse_coding
@@ -49,9 +49,23 @@ slow-jit-off: $(VENV)/dev
 cpus: $(VENV)/dev
 	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
 
+# the page of all public names, and every page run
+docs: $(VENV)/dev
+	$(BIN)/python docs/make_api.py
+	$(PYTEST) tests/test_docs.py
+
+# wheel and source distribution, and a fit with the installed wheel: in an empty environment, outside of this folder
+package: $(VENV)/dev
+	rm -rf dist $(VENV)-package
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv $(VENV)-package
+	$(VENV)-package/bin/python -m pip install --quiet dist/*.whl
+	here=$$(mktemp -d) && cd $$here && $(abspath $(VENV))-package/bin/python $(abspath tests/package.py) && \
+		$(abspath $(VENV))-package/bin/partwise --version && rm -r $$here
+
 # the tests on every supported Python that the machine has
 test-all:
-	@for version in 3.11 3.12 3.13; do \
+	@for version in 3.11 3.12 3.13 3.14; do \
 		if python$$version -c "" 2>/dev/null; then \
 			$(MAKE) tests PYTHON=python$$version VENV=.venv-$$version || exit 1; \
 		else \
@@ -81,8 +95,8 @@ $(VENV)/plot: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
-$(VENV)/paper: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[paper]"
+$(VENV)/bench: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/made pyproject.toml

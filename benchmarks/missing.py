@@ -34,7 +34,7 @@ def run(seed: int, share: float, sparse: bool, **limits: float) -> tuple[int, fl
     """Iterations, error of the missing entries in units of the noise, and seconds of an iteration."""
     X = problem(seed)
     seen = np.random.default_rng(seed + 1000).random(X.shape) >= share
-    given = {"mask": sp.csr_array(seen)} if sparse else {"missing": "em"}
+    given = {"observed": sp.csr_array(seen)} if sparse else {"missing": "em"}
     started = perf_counter()
     result = pw.ssnmf(sp.csr_array(X) if sparse else np.where(seen, X, np.nan), R, random_state=seed, **given, **limits)
     seconds = (perf_counter() - started) / result.n_iter

@@ -236,9 +236,12 @@ class Race:
     def run(self) -> None:
         """Print all rows."""
         n, m = self.X.shape
-        print(f"\n{self.name}: {n} × {m}, {self.problem.r} parts, {self.X.dtype}, {self.seeds} seeds", flush=True)
-        heads = ("sparsity", "peer", "error", "seconds", "to its error", "extrap.", "ours ÷ its error")
-        print("| " + " | ".join((*heads, "its sparsity", "dead", "memory MB")) + " |\n|" + "---|" * 10)
+        print(
+            f"\n## {self.name}: {n} × {m}, {self.problem.r} components, {self.X.dtype}, {self.seeds} seeds\n",
+            flush=True,
+        )
+        heads = ("sparsity", "method", "error", "seconds", "time share", "extrapolated", "error ratio")
+        print("| " + " | ".join((*heads, "achieved sparsity", "dead", "memory MB")) + " |\n|" + "---|" * 10)
         free = {name: self.peer(fit) for name, fit in peers_of(self.problem, self.X, None)}
         for init in ("random", "nndsvd"):
             self.compare(None, {k: v for k, v in free.items() if init == "random" or init in k}, init=init)
@@ -258,7 +261,7 @@ class Race:
         default = self.ours(sparsity=sparsity, **asked)
         quick = self.ours(sparsity=sparsity, extrapolate=True, **asked)
         label = f"{sparsity}" if sparsity is not None else f"none, {asked['init']}"
-        self.row(label, "**ours**", default, "", "", "")
+        self.row(label, "**Partwise**", default, "", "", "")
         for name, peer in peers.items():
             shares = default.shares(peer)
             ratio = np.median(np.array(default.errors) / peer.errors)

@@ -76,7 +76,7 @@ def from_file(size: Size, folder: str) -> float:
     n, m, r, chunks = size
     path = Path(folder) / "x.npy"
     np.save(path, made_up(n, m, r))
-    return seconds(str(path), r, memory_limit=4 * 8 * m * -(-n // chunks), n_jobs=1)
+    return seconds(str(path), r, memory_limit=4 * 8 * m * -(-n // chunks), n_threads=1)
 
 
 def on_dask(size: Size, client: Client) -> float:

@@ -74,8 +74,8 @@ def against_nmf(name: str, X: sp.csr_array, iterations: int) -> None:
     theirs, error = perf_counter() - started, float(model.reconstruction_err_ / norm)
     print(f"{name}: {X.shape[0]} × {X.shape[1]}, {100 * X.nnz / np.prod(X.shape):.1f} % stored")
     print(f"  scikit-learn, {iterations} iterations {theirs:7.1f} s, relative error {error:.5f}")
-    for n_jobs, label in ((1, "one thread "), (None, "all threads")):
-        ours, _ = time_to(error, X, 2 * theirs, init="nndsvd", n_jobs=n_jobs)
+    for n_threads, label in ((1, "one thread "), (None, "all threads")):
+        ours, _ = time_to(error, X, 2 * theirs, init="nndsvd", n_threads=n_threads)
         ratio = ours / theirs
         verdict = f": {'meets' if ratio <= 0.5 else 'MISSES'} ≤ 0.5" if iterations >= 100 else ""
         print(f"  ours to that error, {label} {ours:5.1f} s, {ratio:.2f} of its time{verdict}", flush=True)

@@ -34,7 +34,7 @@ def run(size: Size, tell: Tell) -> Rows:
                 max_iter=size.updates,
                 tol=0.0,
                 random_state=seed,
-                n_jobs=1,
+                n_threads=1,
                 **method.options,
             )
             rows += [

@@ -45,7 +45,12 @@ class Method:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CapacityWarning)  # how sparse is the paper's choice, not ours
             result = self.recipe(
-                X, r, sparsity=asked, init=start, n_jobs=1, **{"tol": 0.0, "random_state": 0, **self.options, **limits}
+                X,
+                r,
+                sparsity=asked,
+                init=start,
+                n_threads=1,
+                **{"tol": 0.0, "random_state": 0, **self.options, **limits},
             )
         if "interrupted" in result.stop_reason:
             raise KeyboardInterrupt

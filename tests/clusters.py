@@ -155,7 +155,7 @@ def one_cluster(request):
 
 @pytest.fixture(name="client")
 def on_a_cluster(cluster):
-    with distributed.Client(cluster) as found, no_longer_than(300):
+    with distributed.Client(cluster) as found, no_longer_than(900):
         assert cluster_data.active_client() is found
         found.run(lambda: importlib.import_module("partwise.data.visits").KEPT.clear())
         yield found

@@ -1,6 +1,5 @@
 """Files: what is written comes back bit for bit, and what is not ours, damaged or hostile is refused in a sentence."""
 
-import errno
 import hashlib
 import io
 import json
@@ -10,7 +9,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from partwise.runtime import archive
 from partwise.runtime.archive import UnreadableError, read, write
 
 ARRAYS = {
@@ -56,31 +54,6 @@ def test_what_is_smaller_sparse_is_stored_so(path):
     with zipfile.ZipFile(path) as members:  # and any other program can read it
         assert {m.split(".")[1] for m in members.namelist()} == {"json", "values", "indices", "starts"}
         assert np.load(io.BytesIO(members.read("x.values.npy"))).tolist() == [1.0] * 3
-
-
-def test_a_file_is_written_whole_or_not_at_all(path, monkeypatch):
-    write(path, {"number": 1}, ARRAYS)
-    before = path.read_bytes()
-
-    def full(*args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    for name in ("replace", "fsync"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, full)
-            with pytest.raises(OSError, match="No space left"):
-                write(path, {"number": 2}, ARRAYS)
-        assert path.read_bytes() == before
-        assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_link_stays_a_link(path, tmp_path):
-    write(path, {"number": 1}, {})
-    link = tmp_path / "link.pw"
-    link.symlink_to(path)
-    write(link, {"number": 2}, {})
-    assert link.is_symlink()
-    assert read(path)[0]["number"] == 2
 
 
 def test_only_numbers_are_stored(path):
@@ -293,12 +266,3 @@ def test_versions(path):
         path.write_bytes(file)
         with pytest.raises(UnreadableError, match=r"format 2, .* upgrade partwise"):
             read(path)
-
-
-def test_leftovers_are_known(path):
-    write(path, {}, {})
-    other = path.with_name(".b.pw.0123abcd.tmp")
-    mine = path.with_name(".a.pw.0123abcd.tmp")
-    for file in (mine, other):
-        file.touch()
-    assert archive.leftovers(path) == [mine]

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from partwise.brain import SparseNMF
+from partwise.brain import BrainNMF
 from sklearn.base import clone
 
 import partwise
@@ -32,7 +32,7 @@ def some_voxels(rng):
 
 @pytest.fixture(name="model")
 def fitted(volumes, inside):
-    model = SparseNMF(3, sparsity=0.4, mask=image(inside.astype(np.uint8)), random_state=0, tol=1e-3)
+    model = BrainNMF(3, sparsity=0.4, mask=image(inside.astype(np.uint8)), random_state=0, tol=1e-3)
     return model.fit([image(v) for v in volumes])
 
 
@@ -84,7 +84,7 @@ def test_parameters_and_clones(model):
     assert again.get_params()["mask"] is not None
     assert again.set_params(sparsity=0.5, mask=None).sparsity == 0.5
     with pytest.raises(TypeError, match="colour"):
-        SparseNMF(colour=1)
+        BrainNMF(colour=1)
 
 
 def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
@@ -100,13 +100,13 @@ def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
 
 def test_a_mask_of_its_own_making(volumes):
     volumes[:, :1] = 0  # a border that nilearn finds to be background
-    model = SparseNMF(2, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
+    model = BrainNMF(2, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert 0 < model.n_features_in_ < volumes[0].size
 
 
 def test_a_masker_of_ones_own(volumes, inside):
     masker = maskers.NiftiMasker(image(inside.astype(np.uint8)), standardize=None, smoothing_fwhm=3)
-    model = SparseNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
+    model = BrainNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert model.masker_.smoothing_fwhm == 3
     assert not hasattr(masker, "mask_img_")  # the user's own stays as it was
 
@@ -125,4 +125,4 @@ def test_images_that_do_not_fit(model, volumes):
 def test_without_nilearn(monkeypatch, volumes):
     monkeypatch.setitem(sys.modules, "nilearn.maskers", None)
     with pytest.raises(ImportError, match=r"need nilearn: pip install 'partwise\[brain\]'"):
-        SparseNMF(2).fit([image(volumes[0])])
+        BrainNMF(2).fit([image(volumes[0])])

@@ -183,5 +183,5 @@ assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
 def test_older_scikit_learn_does_without():
     """scikit-learn itself imports its callbacks early, so they are hidden after that."""
     code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")

@@ -79,7 +79,7 @@ def test_options_of_recipes_reach_them(here):
 def test_every_option_of_every_recipe_is_there():
     """A new parameter of a recipe or of SparseNMF needs a line in ``cli/asked.py``."""
     assert set(RECIPES) == set(KNOWN)
-    own = {"X", "n_components", "sparsity", "callback", "mask"}  # NaN says it, in a file
+    own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
     of_model = set(pw.SparseNMF().get_params())
     by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}

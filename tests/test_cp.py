@@ -3,20 +3,19 @@
 import pickle
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
-from catalogues import assert_feasible, each, one_at_a_time, random_factors
+from catalogues import assert_feasible, each, one_at_a_time, peak_of, random_factors
 from sklearn.base import clone
 from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 
 import partwise as pw
 from partwise.data import as_tensor
 from partwise.engine.middle_factor import WithMiddle
+from partwise.engine.revival import rank_one, revive
 from partwise.engine.summary import summary
-from partwise.engine.tensor_starts import rank_one, revive
 from partwise.engine.validation import as_columns
 from partwise.statistics import gram
 
@@ -128,7 +127,8 @@ def test_dead_components_start_again(weighted, form, rng):
 def test_nothing_is_found_where_nothing_is_left(rng):
     _, factors = planted(rng)
     data = as_tensor(model_of(factors) / 2)
-    assert rank_one(data, factors, np.ones(3), [as_columns(None, 3)] * 3, 0) is None
+    for mode in range(3):
+        assert rank_one(data.left_of(factors, mode, 1), np.delete(data.shape, mode), [pw.Nonnegative()] * 2) is None
 
 
 def test_zero_and_overcomplete_tensors_are_survived(rng):
@@ -161,12 +161,8 @@ def test_results_of_tensors_have_no_two_sides(rng):
 def test_a_fit_takes_little_memory_beyond_its_data(rng):
     X = rng.random((120, 100, 40))
     start = random_factors(X.shape, 3, rng)
-    tracemalloc.start()
-    try:
-        pw.cp(X, 3, init=start, max_iter=3, tol=0)
-        assert tracemalloc.get_traced_memory()[1] < 0.3 * X.nbytes
-    finally:
-        tracemalloc.stop()
+    pw.cp(X[:5, :5], 3, random_state=0, max_iter=3, tol=0)  # kernels that are loaded are not counted
+    assert peak_of(lambda: pw.cp(X, 3, init=start, max_iter=3, tol=0)) < 0.3 * X.nbytes
 
 
 @pytest.mark.slow
@@ -235,12 +231,12 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights, and 2 are needed"),
         ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
         ({"sweeps": 0}, ValueError, "sweeps=0"),
-        ({"rank": 0}, ValueError, "rank=0: give a whole number"),
+        ({"n_components": 0}, ValueError, "n_components=0: give a whole number"),
     ],
 )
 def test_useless_wishes_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
-        pw.cp(np.ones((4, 3, 2)), **{"rank": 2, **asked})
+        pw.cp(np.ones((4, 3, 2)), **{"n_components": 2, **asked})
 
 
 def test_pictures_say_what_to_give(rng):

@@ -28,3 +28,20 @@ def test_fits_import_only_what_they_need():
     loaded = set(done.stdout.split())
     assert "partwise.estimators" in loaded
     assert not loaded & NOT_NEEDED
+
+
+ROOMS = """
+from partwise.brain import BrainNMF
+from partwise.cells import sparse_nmf
+import partwise.cells, partwise as pw
+assert pw.cells is partwise.cells and pw.cells.sparse_nmf is sparse_nmf
+assert pw.brain.BrainNMF is BrainNMF
+assert callable(pw.report)
+for room in (pw.brain, pw.cells, pw.datasets, pw.io, pw.plotting):
+    assert all(getattr(room, name) is not None for name in room.__all__), room
+"""
+
+
+def test_public_rooms_are_modules_in_a_fresh_process():
+    done = subprocess.run([sys.executable, "-c", ROOMS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

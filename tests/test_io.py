@@ -206,8 +206,8 @@ def test_h5ad_there_and_back(tmp_path, X, sparse, layer):
 def test_a_large_h5ad_stays_on_disk(tmp_path, X, monkeypatch):
     import anndata
 
-    monkeypatch.setattr("partwise.io.cells.LIMIT", 1)
-    monkeypatch.setattr("partwise.io.cells.as_rows.__defaults__", (None, 1))
+    monkeypatch.setattr("partwise.io.h5ad.LIMIT", 1)
+    monkeypatch.setattr("partwise.io.h5ad.as_rows.__defaults__", (None, 1))
     for name, matrix in (("x.h5ad", X), ("y.h5ad", sp.csr_matrix(X))):
         anndata.AnnData(matrix).write_h5ad(tmp_path / name)
         table = read(tmp_path / name)
@@ -220,7 +220,7 @@ def test_parts_and_loadings_as_tables(tmp_path, X):
     write_parts(tmp_path / "parts.csv", X[:3], table)
     back = read(tmp_path / "parts.csv")
     np.testing.assert_array_equal(back.X, X[:3].T)
-    assert (back.sample_names, back.feature_names) == (FEATURES, ("part_1", "part_2", "part_3"))
+    assert (back.sample_names, back.feature_names) == (FEATURES, ("part_0", "part_1", "part_2"))
     write_loadings(tmp_path / "loadings.tsv.gz", X[:, :2], SAMPLES)
     back = read(tmp_path / "loadings.tsv.gz")
     np.testing.assert_array_equal(back.X, X[:, :2])

@@ -159,3 +159,12 @@ def test_samples_that_are_stored_together_are_read_once(X):
     which = np.setdiff1d(np.arange(61), [3, 4, 5, 17, 60])
     np.testing.assert_array_equal(as_data(stored, 4 * 12 * 160).subset(which).matrix, X[which])
     assert stored.read == [(first, first + 10) for first in range(0, 60, 10)]
+
+
+def test_a_system_that_cannot_read_at_a_place_maps_the_file(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).random((40, 6))
+    np.save(tmp_path / "x.npy", X)
+    wanted = pw.ssnmf(tmp_path / "x.npy", 2, memory_limit=2000, random_state=0, max_iter=5, tol=0)
+    monkeypatch.delattr("os.preadv")
+    found = pw.ssnmf(tmp_path / "x.npy", 2, memory_limit=2000, random_state=0, max_iter=5, tol=0)
+    np.testing.assert_array_equal(found.components, wanted.components)

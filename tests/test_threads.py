@@ -49,7 +49,7 @@ KINDS = {"dense": np.asarray, "tall": lambda X: X.T.copy(), "CSR": sparse, "CSC"
 @one_at_a_time(sparsity=[0.5, None, (0.2, 0.4)], form=KINDS)
 def test_the_number_of_threads_changes_rounding_alone(X, form, sparsity, ranges):
     data = KINDS[form](X)
-    one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_jobs=n, **FIT) for n in (1, 2, 2))
+    one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_threads=n, **FIT) for n in (1, 2, 2))
     assert set(ranges) == {2}
     np.testing.assert_array_equal(two.components, again.components)
     np.testing.assert_array_equal(two.activations, again.activations)
@@ -69,8 +69,8 @@ def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
 
 
 @pytest.mark.compiled
-def test_estimators_take_n_jobs(X, ranges):
-    found = [pw.SparseNMF(5, sparsity=0.5, n_jobs=n, **FIT | {"max_iter": 2}).fit(sparse(X)) for n in (1, 2)]
+def test_estimators_take_n_threads(X, ranges):
+    found = [pw.SparseNMF(5, sparsity=0.5, n_threads=n, **FIT | {"max_iter": 2}).fit(sparse(X)) for n in (1, 2)]
     assert set(ranges) == {2}
     np.testing.assert_allclose(found[0].components_, found[1].components_, atol=1e-8)
 
@@ -142,14 +142,14 @@ def test_products_in_parts_are_products(rng, shape, monkeypatch):
         np.testing.assert_allclose(threads.summed_product(wide, other), wide.T @ other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "many", True])
-def test_nonsense_is_refused(n_jobs):
-    with pytest.raises(ValueError, match="n_jobs"):
-        pw.ssnmf(np.ones((4, 4)), 2, n_jobs=n_jobs)
+@pytest.mark.parametrize("n_threads", [0, 1.5, "many", True])
+def test_nonsense_is_refused(n_threads):
+    with pytest.raises(ValueError, match="n_threads"):
+        pw.ssnmf(np.ones((4, 4)), 2, n_threads=n_threads)
 
 
 def test_all_cores_but_some():
     from partwise.engine.validation import as_jobs
 
-    assert as_jobs(-1) >= as_jobs(-2) >= 1
-    assert as_jobs(np.int64(3)) == 3
+    assert as_jobs(-1, "n_threads") >= as_jobs(-2, "n_threads") >= 1
+    assert as_jobs(np.int64(3), "n_threads") == 3

@@ -30,7 +30,9 @@ def by(model, **asked):
 
 
 def of_a_tensor(**asked):
-    model = pw.SparseCP(**{"rank": 2, "sparsity": {1: 0.3}, "max_iter": 2, "tol": 0, "random_state": 0} | asked).fit(T)
+    model = pw.SparseCP(
+        **{"n_components": 2, "sparsity": {1: 0.3}, "max_iter": 2, "tol": 0, "random_state": 0} | asked
+    ).fit(T)
     residual = T - model_of(model.factors_, model.weights_)
     error = model.reconstruction_err_ / np.linalg.norm(T)
     return residual, [*model.factors_, model.weights_], error, model.sparsity_[1]
@@ -55,18 +57,18 @@ TAKEN = {  # which of these a parameter takes; nothing, where it is not named
     ("SparseNMF", "activation_sparsity"): {"None", "[None, None]"},  # with a sparsity: bisparse
     **dict.fromkeys(("faithful", "extrapolate", "verbose", "shuffle"), SWITCH),
     **dict.fromkeys(("solver", "component_sweeps", "activation_sweeps", "init", "random_state", "callback"), ABSENT),
-    **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "mask"), ABSENT),
+    **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "observed"), ABSENT),
     ("MiniBatch", "component_sweeps"): set(),
     ("MiniBatch", "init"): set(),
     **dict.fromkeys(("l1", "l2", "kkt_tol", ("MiniBatch", "tol")), AMOUNT),
     "tol": ABSENT | AMOUNT,
     "max_time": ABSENT | AMOUNT | {"inf"},
     "memory_limit": {"None", "3.7"},
-    "n_jobs": {"None", "-1"},
+    "n_threads": {"None", "-1"},
     "checkpoint": {"None", "'x'", "'0.5'"},
     "recipe_params": {"None", "{}"},
 }
-ARRAYS = ("init", "fixed_components", "fixed_activations", "mask")  # named by their type or shape
+ARRAYS = ("init", "fixed_components", "fixed_activations", "observed")  # named by their type or shape
 CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signature(f).parameters if name != "X"]
 
 

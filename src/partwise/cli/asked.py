@@ -53,7 +53,7 @@ FIT: dict[str, tuple[Any, str]] = {
     "max_iter": (int, "iterations at most (200)"),
     "tol": (float, "stop when an iteration lowers the loss by no more than this share of it (1e-4)"),
     "max_time": (float, "stop after as many seconds"),
-    "n_jobs": (int, "threads; -1: one on each core"),
+    "n_threads": (int, "threads; -1: one on each core"),
     "memory_limit": (str, "memory for data on disk, such as '2 GB' (1 GiB); what takes more is read in chunks"),
     "random_state": (int, "seed of what is random"),
 }

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..runtime.files import replacing
 from .common import PICTURES
 
 
@@ -17,7 +18,7 @@ def add(commands: Any) -> None:
         description="Fit the 1797 handwritten digits (8 × 8 pixels) that come with scikit-learn at each sparsity, "
         "print what was asked for and what was achieved, and draw the parts.",
     )
-    show.add_argument("--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
+    show.add_argument("-r", "--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
     show.add_argument(
         "--sparsity", type=float, nargs="+", default=[0.4, 0.6, 0.8], metavar="S", help="0 is flat, 1 is one pixel"
     )
@@ -59,6 +60,7 @@ def demo(options: argparse.Namespace) -> int:
         if "interrupted" in result.stop_reason:
             raise KeyboardInterrupt
     Console().print(table)
-    figure.savefig(picture)
+    with replacing(picture) as fresh:
+        figure.savefig(fresh)
     print(f"The parts are drawn in {picture}")
     return 0

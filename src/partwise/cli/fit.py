@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.files import replacing
 from .asked import add_asking, asked_model
 from .common import add_command, add_data, add_telling, check_losses, in_words, note, read_data, tell
 from .known import give_known
@@ -151,7 +152,8 @@ def draw(path: Path, model: Any, table: Table) -> None:
     heard: dict[str, Any] = {}
     if all(name.endswith(" Hz") for name in names):
         heard = {"kind": "lines", "x": [float(name[:-3]) for name in names], "x_label": "frequency (Hz)"}
-    gallery(model, shape, mask=mask, **heard).savefig(path)
+    with replacing(path) as fresh:
+        gallery(model, shape, mask=mask, **heard).savefig(fresh)
 
 
 def report(options: argparse.Namespace, model: Any, table: Table, written: dict[str, str], stopped: bool) -> None:

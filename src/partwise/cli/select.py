@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.files import replacing
 from .asked import level
 from .common import UsageError, add_command, add_data, add_telling, check_losses, in_words, read_data, tell
 
@@ -109,7 +110,8 @@ def select(options: argparse.Namespace) -> int:
     if "picture" in targets:
         from ..plotting import selection
 
-        selection(found, title=Path(table.source).name).savefig(targets["picture"])
+        with replacing(targets["picture"]) as fresh:
+            selection(found, title=Path(table.source).name).savefig(fresh)
     facts = {"data": table.source, "samples": table.shape[0], "features": table.shape[1], "rows": found.rows}
     files = {what: str(path) for what, path in targets.items()}
     lines = [in_words(table), repr(found), *(f"{what:<9}{path}" for what, path in files.items())]
@@ -119,7 +121,6 @@ def select(options: argparse.Namespace) -> int:
 
 def write_table(target: Path, found: Selection) -> None:
     """A line for each rank and sparsity; what is not known is empty."""
-    from ..io.write import replacing
     from ..selection.result import HEADINGS, sparsity_in_words
 
     with replacing(target) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:

@@ -17,7 +17,7 @@ from .chunks import Chunked, Held, named, released_on_error
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Whole, Wrapped, row_errors
+from .matrix import Data, Form, Matrix, Sliced, Whole, Wrapped
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
@@ -32,9 +32,11 @@ __all__ = [
     "DenseData",
     "DenseTensor",
     "DivergenceData",
+    "Form",
     "Held",
     "Matrix",
     "Missing",
+    "Sliced",
     "SparseData",
     "SparseTensor",
     "StoredData",
@@ -49,7 +51,6 @@ __all__ = [
     "is_lazy",
     "named",
     "released_on_error",
-    "row_errors",
 ]
 
 
@@ -65,21 +66,21 @@ def is_lazy(X: Any) -> bool:
         return False
 
 
-def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, mask: Any = None) -> Matrix | Chunked:
+def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, observed: Any = None) -> Matrix | Chunked:
     """X as data: arrays (float32 and float64 kept, other numbers as float64) or scipy sparse, checked.
 
     A Dask array stays where it is. What else `is_lazy` is read whole if it takes at most ``memory_limit`` bytes (1 GiB
     by default), else chunk by chunk, its values being checked by the first pass. Raises ValueError for what no
     factorization can use: not two-dimensional, empty, NaN, infinite or negative. With ``missing`` NaN means a missing
-    entry (in a dense X), and so does whatever stands where ``mask`` is false.
+    entry (in a dense X), and so does whatever stands where ``observed`` is false.
     """
     if isinstance(X, Matrix | Chunked):
         return X
     check_unmasked(X)
-    if mask is not None:
+    if observed is not None:
         if is_lazy(X):
-            raise ValueError("a mask needs X in memory: load X, or write NaN where it is missing and give missing='em'")
-        return as_observed(X if sp.issparse(X) else np.asarray(X), mask, missing)
+            raise ValueError("observed= needs X in memory: load X, or write NaN where it is missing, with missing='em'")
+        return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing)
     if sp.issparse(X):
         return SparseData(X)
     if not is_lazy(X):

@@ -69,8 +69,8 @@ class MissingSparse(Missing, SparseData):
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         return SparseData(self.residual(factors), check=False).vectors(mode, which)
 
-    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
-        return SparseData(self.residual(factors), check=False).times(vector, mode)
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        return SparseData(self.residual(factors), check=False).times(vectors[0], mode)
 
     def vectors(self, mode: int, which: Array) -> Array:
         """What is missing is the feature's mean."""
@@ -81,19 +81,19 @@ class MissingSparse(Missing, SparseData):
         return np.asfortranarray(np.where(seen[:, which].toarray() > 0, values, self.means[which]))
 
 
-def as_observed(X: Any, mask: Any, missing: bool) -> Matrix:
-    """X where ``mask`` is true (or 1); values elsewhere are not looked at. ``missing``: nor is NaN.
+def as_observed(X: Any, observed: Any, missing: bool) -> Matrix:
+    """X where ``observed`` is true (or 1); values elsewhere are not looked at. ``missing``: nor is NaN.
 
     Dense if both are, else sparse.
     """
-    mask = mask if sp.issparse(mask) else np.asarray(mask)
-    check_mask(mask, X.shape)
-    if not sp.issparse(X) and not sp.issparse(mask):
-        seen = mask.astype(bool)
+    observed = observed if sp.issparse(observed) else np.asarray(observed)
+    check_observed(observed, X.shape)
+    if not sp.issparse(X) and not sp.issparse(observed):
+        seen = observed.astype(bool)
         if missing and X.dtype.kind == "f":
             seen &= ~np.isnan(X)
         return DenseData(X) if seen.all() else MissingDense(X, seen)
-    pattern = sp.csr_array(mask, dtype=bool, copy=True)
+    pattern = sp.csr_array(observed, dtype=bool, copy=True)
     pattern.sum_duplicates()
     pattern.eliminate_zeros()
     if pattern.nnz == X.shape[0] * X.shape[1]:
@@ -107,13 +107,13 @@ def as_observed(X: Any, mask: Any, missing: bool) -> Matrix:
     return MissingSparse(sp.csr_array((found, columns, starts), shape=X.shape))
 
 
-def check_mask(mask: Any, shape: tuple[int, ...]) -> None:
-    """Refuse a mask that does not say of each entry whether it is observed."""
-    if mask.shape != shape:
-        raise ValueError(f"mask has shape {mask.shape} and X {shape}: give one entry for each of X")
-    values = mask.tocsr().data if hasattr(mask, "tocsr") else mask
+def check_observed(observed: Any, shape: tuple[int, ...]) -> None:
+    """Refuse what does not say of each entry whether it is observed."""
+    if observed.shape != shape:
+        raise ValueError(f"observed has shape {observed.shape} and X {shape}: give one entry for each of X")
+    values = observed.tocsr().data if hasattr(observed, "tocsr") else observed
     if values.dtype != bool and (values.dtype.kind not in "uif" or not np.isin(values, (0, 1)).all()):
-        raise ValueError("mask holds other values than 0 and 1: give True where X is observed, and False elsewhere")
+        raise ValueError("observed holds other values than 0 and 1: give True where X is observed, else False")
 
 
 def stored_at(X: Any, rows: Array, columns: Array) -> Array:

@@ -124,7 +124,7 @@ def as_stored(X: Any) -> Stored:
         raise ValueError(f"{path} is not a .npy file that can be read, or it is cut off: {error}") from error
     if not isinstance(array, np.memmap):
         raise ValueError(f"{path} is not a .npy file but an archive of several: load it, and give the array")
-    if array.ndim == 2 and array.flags.c_contiguous:
+    if array.ndim == 2 and array.flags.c_contiguous and hasattr(os, "preadv"):  # Windows has none: it is mapped
         return StoredFile(path, array.offset, array.shape, array.dtype)
     return Stored(array)
 

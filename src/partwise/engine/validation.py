@@ -54,10 +54,10 @@ def as_verbosity(value: Any) -> bool:
     return bool(value)
 
 
-def as_jobs(value: Any) -> int:
-    """A number of threads: at least 1, or, as in scikit-learn, −1 for one on each core, −2 for one fewer, …"""
+def as_jobs(value: Any, name: str) -> int:
+    """A number of threads or processes: at least 1, or −1 for one on each core, −2 for one fewer, …, as in joblib."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
-        raise ValueError(f"n_jobs={value!r}: give a whole number of threads, or -1 for one on each core")
+        raise ValueError(f"{name}={value!r}: give a whole number, or -1 for one on each core")
     return int(value) if value > 0 else max((os.cpu_count() or 1) + 1 + int(value), 1)
 
 

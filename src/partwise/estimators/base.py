@@ -49,14 +49,14 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The best activations for the parts, but for those that are known."""
         return solve_activations(data, self._parts(), self._encoder, known)
 
-    def transform(self, X: Any, *, mask: Any = None) -> Array:
+    def transform(self, X: Any, *, observed: Any = None) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly.
 
-        With missing entries (``missing="em"``, or where ``mask`` is false) for what is observed of each sample; those
+        With missing entries (``missing="em"``, or where ``observed`` is false) for what is known of each sample; those
         of a sample that is missing altogether are zero.
         """
         check_is_fitted(self)
-        return as_output(self._solve(self._validated(X, reset=False, mask=mask)).activations)
+        return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
     def inverse_transform(self, X: Any) -> Array:
         """The samples that activations stand for: activations · components_ (``scaling_`` between them, if any)."""
@@ -66,10 +66,10 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
         return np.asarray(X @ self._parts().T)
 
-    def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, observed: Any = None) -> float:
         """The share of ‖X‖² (of what is observed) that the parts explain, at best 1."""
         check_is_fitted(self)
-        return 1 - self._solve(self._validated(X, reset=False, mask=mask)).relative_error ** 2
+        return 1 - self._solve(self._validated(X, reset=False, observed=observed)).relative_error ** 2
 
     def sparse_components(self) -> sp.csr_array:
         """``components_`` as a sparse array, which for sparse parts is much smaller."""
@@ -140,7 +140,7 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         save(self, path)
 
-    def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
         """X as data; what is not in memory is left where it is."""
         check_unmasked(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
@@ -156,9 +156,9 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                     ensure_all_finite=False,
                 ),
                 missing=missing,
-                mask=mask,
+                observed=observed,
             )
-        data = as_data(X, limit, missing, mask)
+        data = as_data(X, limit, missing, observed)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):

@@ -63,7 +63,7 @@ class SparseNMF(CallbackSupport, Parts):
         Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
     max_time : float, optional
         Stop after as many seconds, for each start.
-    n_jobs : int, optional
+    n_threads : int, optional
         Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
     memory_limit : int or str, optional
         Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
@@ -134,7 +134,7 @@ class SparseNMF(CallbackSupport, Parts):
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
-        n_jobs: int | None = None,
+        n_threads: int | None = None,
         memory_limit: int | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
@@ -157,7 +157,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
-        self.n_jobs = n_jobs
+        self.n_threads = n_threads
         self.memory_limit = memory_limit
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -165,15 +165,15 @@ class SparseNMF(CallbackSupport, Parts):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, mask: Any = None) -> SparseNMF:
-        """Find the parts of X (samples × features, nonnegative); what stands where ``mask`` is false is missing."""
-        self.fit_transform(X, mask=mask)
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
+        """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
+        self.fit_transform(X, observed=observed)
         return self
 
     @with_callbacks
-    def fit_transform(self, X: Any, y: Any = None, *, mask: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Array:
         """Find the parts of X, and return the activations of its samples."""
-        data = self._validated(X, reset=True, mask=mask)
+        data = self._validated(X, reset=True, observed=observed)
         recipe, asked = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):

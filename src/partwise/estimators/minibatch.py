@@ -244,7 +244,7 @@ class MiniBatchSparseNMF(Parts):
         self.n_steps_ += 1
         return self._running.step(batch, self._encoder, self._block, keep)
 
-    def transform(self, X: Any, *, mask: Any = None) -> Array:
+    def transform(self, X: Any, *, observed: Any = None) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
         check_is_fitted(self, "components_")
-        return super().transform(X, mask=mask)
+        return super().transform(X, observed=observed)

@@ -13,7 +13,7 @@ from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
 from ..runtime.interrupts import interrupts
 from .hooks import Hooks
 
-SHARED = ("init", "max_iter", "tol", "max_time", "n_jobs")  # options that every estimator hands on
+SHARED = ("init", "max_iter", "tol", "max_time", "n_threads")  # options that every estimator hands on
 
 
 def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:

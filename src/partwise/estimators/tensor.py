@@ -27,9 +27,9 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    rank : int, default=10
+    n_components : int, default=10
         The number of components.
-    sparsity : dict {mode: float, (lo, hi), or a list of ``rank`` of these}, optional
+    sparsity : dict {mode: float, (lo, hi), or a list of n_components of these}, optional
         Hoyer sparsity in [0, 1] of the columns of ``factors_[mode]``. In mode 0 it binds all training samples together,
         and `transform`, which solves for each sample by itself, goes without.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
@@ -41,7 +41,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Stop when an iteration lowers the loss by no more than this share of it; by default 1e-4.
     max_time : float, optional
         Stop after as many seconds, for each start.
-    n_jobs : int, optional
+    n_threads : int, optional
         Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
@@ -49,9 +49,9 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    factors_ : list of arrays of shape (length of the mode, rank)
-    weights_ : array of shape (rank,)
-    sparsity_ : dict {mode: array of shape (rank,)}
+    factors_ : list of arrays of shape (length of the mode, n_components)
+    weights_ : array of shape (n_components,)
+    sparsity_ : dict {mode: array of shape (n_components,)}
         The achieved sparsity of every mode (nan for a column of zeros).
     reconstruction_err_ : float
         ‖X − model‖ (Frobenius).
@@ -78,7 +78,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        rank: int = 10,
+        n_components: int = 10,
         *,
         sparsity: Any = None,
         init: Any = None,
@@ -86,18 +86,18 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
-        n_jobs: int | None = None,
+        n_threads: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.rank = rank
+        self.n_components = n_components
         self.sparsity = sparsity
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
-        self.n_jobs = n_jobs
+        self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
 
@@ -109,7 +109,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the components of X, and return how much of each is in each sample."""
         data = as_tensor(X)
-        best = best_fit(self, partial(cp, data, self.rank, sparsity=self.sparsity))
+        best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
         warn_if_exhausted(best, self.max_iter)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))

@@ -6,12 +6,14 @@ import inspect
 import os
 from typing import Any
 
-from partwise import estimators
 from partwise.data import Data
+from partwise.estimators import SparseNMF
 from partwise.statistics import Array
 
+__all__ = ["BrainNMF"]
 
-class SparseNMF(estimators.SparseNMF):
+
+class BrainNMF(SparseNMF):
     """Parts of brain images: `partwise.SparseNMF` on lists of NIfTI images or on 4-D images.
 
     Each image (or volume of a 4-D image) is a sample, each voxel of the mask a feature.
@@ -41,7 +43,7 @@ class SparseNMF(estimators.SparseNMF):
     >>> import nibabel, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> images = [nibabel.Nifti1Image(rng.random((4, 4, 4)), np.eye(4)) for _ in range(6)]
-    >>> model = SparseNMF(2, sparsity=0.3, mask=nibabel.Nifti1Image(np.ones((4, 4, 4)), np.eye(4))).fit(images)
+    >>> model = BrainNMF(2, sparsity=0.3, mask=nibabel.Nifti1Image(np.ones((4, 4, 4)), np.eye(4))).fit(images)
     >>> model.components_img_.shape
     (4, 4, 4, 2)
     """
@@ -50,17 +52,17 @@ class SparseNMF(estimators.SparseNMF):
         super().__init__(n_components, **options)
         self.mask = mask
 
-    _inherited = inspect.signature(estimators.SparseNMF.__init__)
+    _inherited = inspect.signature(SparseNMF.__init__)
     __init__.__signature__ = _inherited.replace(  # type: ignore[attr-defined]
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
     )  # spelled out, because scikit-learn reads the parameters from it
 
-    def transform(self, X: Any, *, mask: Any = None) -> Array:
+    def transform(self, X: Any, *, observed: Any = None) -> Array:
         """The activations of images, a row each: nonnegative least squares for the parts, solved exactly.
 
-        ``mask`` (images × voxels) is True where a value is observed.
+        ``observed`` (images × voxels) is True where a value is observed.
         """
-        return super().transform(X, mask=mask)
+        return super().transform(X, observed=observed)
 
     def inverse_transform(self, X: Any) -> Any:
         """The images that activations stand for, as one 4-D image."""
@@ -72,11 +74,11 @@ class SparseNMF(estimators.SparseNMF):
         It knows where its voxels are, for pictures, but not in which space they lie:
         ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
         """
-        plain = estimators.SparseNMF()
+        plain = SparseNMF()
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
         plain.save(path)
 
-    def _validated(self, X: Any, reset: bool, mask: Any = None) -> Data:
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
         """Images as samples × voxels."""
         if reset:
             self.masker_ = _fitted_masker(self.mask, X)
@@ -84,7 +86,7 @@ class SparseNMF(estimators.SparseNMF):
         if not hasattr(self.mask, "fit"):
             _check_place(X, self.mask_img_)
         samples = self.masker_.transform(X)
-        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, mask)
+        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, observed)
 
     def _store_parts(self, components: Array) -> None:
         super()._store_parts(components)

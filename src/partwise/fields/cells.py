@@ -13,6 +13,8 @@ from partwise.estimators import SparseNMF
 from partwise.io.h5ad import as_rows
 from partwise.statistics import Array
 
+__all__ = ["sparse_nmf"]
+
 
 def sparse_nmf(
     adata: Any,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..runtime.files import replacing
 from ..statistics import Array
 from .table import Brain, Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
@@ -94,23 +93,6 @@ def convert(table: Table, path: str | os.PathLike[str]) -> None:
 def ending(path: Path, endings: Sequence[str]) -> str | None:
     """Which of the endings a name has; the longest."""
     return max((e for e in endings if path.name.lower().endswith(e)), key=len, default=None)
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A new file to write to, which takes the target's place only when it is whole."""
-    target = Path(os.path.realpath(target))  # what a link points to, not the link
-    fresh = target.with_name(f".{os.getpid()}.{target.name}")
-    try:
-        yield fresh
-        if fresh.is_dir() and target.is_dir():
-            raise OSError(f"{target} is there already: remove it, or give another name")
-        fresh.replace(target)
-    finally:
-        if fresh.is_file():
-            fresh.unlink()
-        elif fresh.is_dir():
-            shutil.rmtree(fresh)
 
 
 def _write_rows(

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.history import distances
 from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Places, look_of
+from ..runtime.files import replacing
 from ..version import __version__
 from .parts import gallery, table
 
@@ -96,7 +96,8 @@ def report(
     ]
     page = framed(heading, "\n".join(parts))
     if path is not None:
-        Path(path).write_text(page, encoding="utf-8")
+        with replacing(path) as fresh:
+            fresh.write_text(page, encoding="utf-8")
     return page
 
 

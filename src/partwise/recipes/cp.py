@@ -16,7 +16,7 @@ from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.running import exact_relative_error, split_weights
 from ..engine.starts import Factors
-from ..engine.tensor_starts import revive, starting_factors
+from ..engine.tensor_starts import starting_factors
 from ..engine.validation import as_columns, as_count, warn_of_capacity
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
@@ -25,10 +25,10 @@ from .ssnmf import cheap_sweeps
 from .task import Options, Task, spelled_out
 
 
-@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "mask"))
+@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
 def cp(
     X: Any,
-    rank: int,
+    n_components: int,
     *,
     sparsity: Mapping[int, Any] | None = None,
     projection: Method = "fast",
@@ -45,9 +45,9 @@ def cp(
     ----------
     X : array, `COO`, scipy's or pydata's sparse array, of any order ≥ 2
         Nonnegative.
-    rank : int
+    n_components : int
         The number of components.
-    sparsity : dict {mode: None, float, (lo, hi), or a list of ``rank`` of these}, optional
+    sparsity : dict {mode: None, float, (lo, hi), or a list of n_components of these}, optional
         Hoyer sparsity in [0, 1] of each component's vectors in these modes; a *tuple* is an interval.
     projection : {"fast", "sorted", "hoyer"}
         How the nearest sparse vector is found; the answers are equal.
@@ -56,13 +56,13 @@ def cp(
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
         Rank-one shares of slices of X that lie far apart (by default, without sparsity); from there a few iterations at
         each of several lower sparsities (by default, with sparsity); random; or given. A tensorly `CPTensor` will do.
-    max_iter, tol, kkt_tol, max_time, random_state, callback, n_jobs
+    max_iter, tol, kkt_tol, max_time, random_state, callback, n_threads
         See `partwise.recipes.task.Options`.
 
     Returns
     -------
     Result
-        With ``factors``, one for each mode (its length × rank), their columns of unit norm, and ``weights``. (A
+        With ``factors``, one for each mode (its length × n_components), their columns of unit norm, and ``weights``. (A
         component that is not needed has weight 0, and may have a column of zeros.) ``sparsities`` has one array for
         each mode. During the fit, a free factor (the first) carries the weights: so `Iteration.factors` shows it.
 
@@ -80,7 +80,7 @@ def cp(
     >>> [f.shape for f in result.factors], bool(abs(result.sparsities[1] - 0.4).max() < 1e-10)
     ([(8, 3), (9, 3), (10, 3)], True)
     """
-    task = TensorTask(X, rank, options)
+    task = TensorTask(X, n_components, options)
     shape, r = task.data.shape, task.r
     sets = as_modes(sparsity, len(shape), r, projection)
     for mode, s in enumerate(sets):
@@ -91,9 +91,7 @@ def cp(
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X are enough
     if free is not None:
-        result = task.run(
-            blocks, order=(*others, free), before=(free,), init=init, scaled=free, revive=revive, balance=False
-        )
+        result = task.run(blocks, order=(*others, free), before=(free,), init=init, scaled=free, balance=False)
         row = np.ones(r)
     else:
         last = len(shape)
@@ -104,7 +102,6 @@ def cp(
             order=(*others, last),
             before=(last,),
             init=init,
-            revive=revive,
             balance=False,
         )
         row = result.factors[last][0].astype(float)
@@ -132,8 +129,6 @@ def carrier(sets: Sequence[Sets]) -> int | None:
 
 class TensorTask(Task):
     """A task whose X is a tensor."""
-
-    rank = "rank"
 
     def read(self, X: Any) -> Tensor:
         """X as data."""

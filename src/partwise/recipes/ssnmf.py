@@ -7,7 +7,6 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.starts import revive
 from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
@@ -71,7 +70,7 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, mask
+    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, …
         See `partwise.recipes.task.Options`. If faithful, ``init`` is "random" and ``tol`` 0 by default.
 
     Returns
@@ -117,7 +116,7 @@ def ssnmf(
         init="random" if faithful else "samples",
         scaled=None if faithful else 1 - first,
         tol=0.0 if faithful else 1e-4,
-        revive=None if faithful else revive,
+        revive=not faithful,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, TypeVar, cast
@@ -14,10 +14,10 @@ import numpy as np
 
 from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Resumed, check_place, problem_of
+from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Callback, Result, factorize
-from ..engine.running import Reviver, give_unit_norm
-from ..engine.starts import Factors, revive, scale_to, starting_factors
+from ..engine.running import give_unit_norm
+from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
     random_state : int, Generator, RandomState or None
     callback : callable
         Told of each `Iteration`; returning True stops the fit.
-    n_jobs : int
+    n_threads : int
         Threads for matrix products and kernels; by default as many as BLAS may take. The answer does not depend on it,
         but for rounding.
     memory_limit : int or str
@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
         The activations of the first parts, likewise by columns.
     missing : {"error", "em"}
         What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
-    mask : array or scipy sparse of the shape of X
+    observed : array or scipy sparse of the shape of X
         True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
     """
 
@@ -77,14 +77,14 @@ class Options(TypedDict, total=False):
     random_state: Any
     callback: Callback | None
     memory_limit: int | str | None
-    n_jobs: int | None
+    n_threads: int | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int
     resume_from: str | os.PathLike[str] | None
     fixed_components: Any
     fixed_activations: Any
     missing: Literal["error", "em"]
-    mask: Any
+    observed: Any
 
 
 DEFAULTS: dict[str, Any] = {
@@ -96,14 +96,14 @@ DEFAULTS: dict[str, Any] = {
     "random_state": None,
     "callback": None,
     "memory_limit": None,
-    "n_jobs": None,
+    "n_threads": None,
     "checkpoint": None,
     "checkpoint_every": 10,
     "resume_from": None,
     "fixed_components": None,
     "fixed_activations": None,
     "missing": "error",
-    "mask": None,
+    "observed": None,
 }
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -146,9 +146,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
 
 class Task:
-    """X, a rank, and the options, checked; `run` starts and ends the fit."""
-
-    rank = "n_components"  # as the recipe calls it
+    """X, the number of components, and the options, checked; `run` starts and ends the fit."""
 
     def __init__(self, X: Any, n_components: int, options: Options) -> None:
         self.started = clock()
@@ -163,7 +161,7 @@ class Task:
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
-        self.r = as_count(n_components, self.rank)
+        self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
@@ -177,7 +175,7 @@ class Task:
     def read(self, X: Any) -> Data:
         """X as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["mask"])
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -193,12 +191,14 @@ class Task:
         init: str = "samples",
         scaled: int | None = None,
         tol: float = 1e-4,
-        revive: Reviver | None = revive,
+        revive: bool = True,
         balance: bool = True,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to the data, or to ``data`` in its place, with the recipe's own defaults.
 
-        ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by.
+        ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by; ``parameters`` are
+        those that make it another fit, and that neither the blocks nor the shape of X show.
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
@@ -222,7 +222,18 @@ class Task:
             )
 
         own = blocks[: len(blocks) - len(more)]
-        problem = problem_of(self.data, self.r, blocks, order)
+        problem = Problem(
+            tuple(self.data.shape),
+            self.data.dtype.name,
+            self.r,
+            tuple(blocks),
+            tuple(order),
+            tuple(before),
+            balance,
+            revive is not None,
+            start if isinstance(start, str) else "given",
+            dict(parameters or {}),
+        )
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
@@ -231,12 +242,12 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif isinstance(start, str) and start == "gradual":
-                few = {name: limits[name] for name in ("max_time", "n_jobs")} | {"max_iter": 10, "tol": 0}
+                few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
-            about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
-            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, about)
+            random = {"before": self.before, "after": self.rng.bit_generator.state}
+            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
@@ -325,7 +336,7 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
-            "n_jobs": None if asked["n_jobs"] is None else as_jobs(asked["n_jobs"]),
+            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

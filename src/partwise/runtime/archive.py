@@ -15,16 +15,15 @@ import re
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from secrets import token_hex
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..version import __version__
+from .files import replacing
 
 Array = npt.NDArray[Any]
 Header = dict[str, Any]
@@ -43,9 +42,7 @@ class UnreadableError(ValueError):
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write a header (of what JSON can say) and arrays of numbers, all or nothing.
-
-    The file appears under its name when all of it is on the disk; until then what was there before stays.
+    """Write a header (of what JSON can say) and arrays of numbers, all or nothing (`files.replacing`).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,31 +50,8 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     ...     print(read(f"{folder}/a.pw")[1]["x"].tolist())
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
-    try:
-        with open(temporary, "x+b") as file:
-            fill(file, header, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # the name is on the disk too, where a folder can be told so
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def leftovers(path: str | os.PathLike[str]) -> list[Path]:
-    """Unfinished files that processes left behind which were killed while they wrote ``path``."""
-    target = Path(os.path.realpath(path))
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
-    return [entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name)]
+    with replacing(path) as fresh, open(fresh, "x+b") as file:
+        fill(file, header, arrays)
 
 
 def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:

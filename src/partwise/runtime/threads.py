@@ -49,14 +49,14 @@ def blas_threads() -> int:
 
 
 @contextmanager
-def fitting_threads(multiplications: float, n_jobs: int | None = None) -> Iterator[None]:
-    """Let `in_parts` take ``n_jobs`` threads, or as many as BLAS may; one for a small problem.
+def fitting_threads(multiplications: float, n_threads: int | None = None) -> Iterator[None]:
+    """Let `in_parts` take ``n_threads`` threads, or as many as BLAS may; one for a small problem.
 
     The limit of BLAS is the whole process's, and fits that run beside each other in several threads could not restore
     it in the right order: outside of the main thread, a fit takes no threads of its own and leaves BLAS alone.
     """
     may = blas_threads()
-    threads = 1 if multiplications < ALONE else may if n_jobs is None else n_jobs
+    threads = 1 if multiplications < ALONE else may if n_threads is None else n_threads
     ours = threading.current_thread() is threading.main_thread()
     taken, kept = _threads.set(threads if ours else 1), _scratch.set({})
     try:

@@ -1,0 +1,132 @@
+"""Files are written whole or not at all, by one writer."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import partwise as pw
+from partwise.io import Table
+from partwise.io.write import convert, write_loadings
+from partwise.runtime import archive
+from partwise.runtime.files import leftovers, replacing
+
+X = np.random.default_rng(0).random((8, 6))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.csv"
+
+
+def test_an_error_leaves_the_old_file(path):
+    for before in (None, b"old"):
+        if before is not None:
+            path.write_bytes(before)
+        with pytest.raises(TypeError, match="float"), replacing(path) as fresh, fresh.open("w") as file:
+            file.writelines(["half of", 1.0])
+        assert (path.read_bytes() if path.exists() else None) == before
+        assert os.listdir(path.parent) == ([path.name] if before else [])
+
+
+WRITERS = {
+    "model": lambda path: pw.SparseNMF(2, random_state=0, max_iter=2, tol=0.5).fit(X).save(path),
+    "archive": lambda path: archive.write(path, {"number": 1}, {"x": X}),
+    "selection": lambda path: pw.select(X, 1, checkpoint=path, n_splits=2, n_init=1, random_state=0),
+    "table": lambda path: write_loadings(path, X),
+    "numbers": lambda path: convert(Table(X, "array", "x"), path.with_suffix(".npy")),
+    "report": lambda path: pw.report(X, path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_writer_flushes_before_it_replaces(path, monkeypatch, name):
+    calls, really = [], {call: getattr(os, call) for call in ("fsync", "replace")}
+
+    def fsync(number):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+        really["fsync"](number)
+
+    def replace(source, target):
+        if Path(target).parent == path.parent:  # else it is a compiled kernel
+            calls.append("replace")
+        really["replace"](source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    WRITERS[name](path)
+    assert "".join(calls).startswith("filefolderreplacefolder")
+    assert len(os.listdir(path.parent)) == 1
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_leaves_the_old_file(path, monkeypatch, name, call):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    WRITERS[name](path)
+    (written,) = path.parent.iterdir()
+    before = written.read_bytes()
+    if name == "selection":
+        written.unlink()  # a search that is done writes no more
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises((OSError, ValueError), match="No space left"):
+        WRITERS[name](path)
+    assert [file.read_bytes() for file in path.parent.iterdir()] == ([] if name == "selection" else [before])
+
+
+def test_a_new_file_has_the_mode_of_the_old_one(path):
+    def mode():
+        return stat.S_IMODE(path.stat().st_mode)
+
+    before = os.umask(0o027)
+    try:
+        for old in (None, 0o600, 0o444, 0o664):
+            if old is not None:
+                path.chmod(old)
+            with replacing(path) as fresh:
+                fresh.write_text("new")
+            assert mode() == (0o640 if old is None else old)
+    finally:
+        os.umask(before)
+
+
+def test_a_link_stays_a_link(path, tmp_path):
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    with replacing(link) as fresh:
+        fresh.write_text("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+
+
+def test_a_folder_is_written_whole(path):
+    with replacing(path) as fresh:
+        (fresh / "inner").mkdir(parents=True)
+        (fresh / "inner" / "x").write_text("x")
+    assert [p.name for p in path.parent.rglob("*")] == [path.name, "inner", "x"]
+    with pytest.raises(FileExistsError, match="is not a regular file"), replacing(path):
+        raise AssertionError
+
+
+def test_what_is_no_file_is_not_replaced():
+    with pytest.raises(FileExistsError, match="is not a regular file"), replacing(os.devnull):
+        raise AssertionError
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "nowhere" / "a.csv"):
+        raise AssertionError
+    assert Path(caught.value.filename) == tmp_path / "nowhere" / "a.csv"
+
+
+def test_leftovers_are_known(path):
+    for name in ("a.csv", "b.csv", ".b.csv.0123abc_.tmp"):
+        path.with_name(name).mkdir()
+    mine = path.with_name(".a.csv.0123abc_.tmp")
+    mine.mkdir()
+    assert leftovers(path) == [mine]
