@@ -16,7 +16,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"recipes"},
     {"estimators", "selection"},
     {"io", "plotting", "datasets"},
-    {"pages", "fields", "experiments"},
+    {"pages", "fields"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "runtime"}}
@@ -56,7 +56,7 @@ def rooms_used(path):
 def test_there_are_few_rooms():
     rooms = {*ROOMS.values()} - {"__init__", "__main__", "version"}
     assert rooms == set.union(*FLOORS)
-    assert len(rooms - {"experiments"}) <= 15
+    assert len(rooms) <= 15
     assert len(FLOORS) <= 9
 
 
@@ -85,6 +85,11 @@ def test_files_of_a_room_have_an_order_too(room):
         free = [name for name, others in left.items() if not others & set(left)]
         assert free, f"{room}: these import each other: {left}"
         left = {name: others for name, others in left.items() if name not in free}
+
+
+def test_the_package_does_without_the_paper():
+    for path in SOURCES:  # tests find experiments/, users do not
+        assert "experiments" not in {name.split(".")[0] for name in imported(path)}, path
 
 
 def test_one_room_draws_and_one_prints():
