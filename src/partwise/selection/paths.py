@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine.loop import Result
 from ..engine.metrics import match_parts
-from ..engine.starts import dead_components
+from ..engine.revival import dead_components
 from ..engine.validation import CapacityWarning
 from ..recipes import ssnmf
 from ..runtime.interrupts import interrupts
