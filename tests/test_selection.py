@@ -337,7 +337,7 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
     ("arguments", "code", "message"),
     [
         (["--ranks", "2", "--sparsities", "1.2"], 2, "outside [0, 1]"),
-        (["--ranks", "2", "--out", "t.xlsx"], 1, "known here are .csv .tsv"),
+        (["--ranks", "2", "--out", "t.xlsx"], 1, "supported here are .csv .tsv"),
         (["--ranks", "2", "--holdout", "2"], 1, "holdout=2.0"),
     ],
 )

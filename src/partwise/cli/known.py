@@ -38,7 +38,7 @@ def known_parts(path: Path, table: Table, mask: str | None = None) -> Any:
     """
     file, count = whole(path, mask), table.shape[1]
     sides, wrong = [], []
-    for side in (file, file.turned()):
+    for side in (file, file.transposed()):
         try:
             sides.append(replace(side, X=arranged(side, table.feature_names or (), count, table.source)))
         except ValueError as error:
