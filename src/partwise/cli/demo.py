@@ -43,7 +43,7 @@ def demo(options: argparse.Namespace) -> int:
     figure = new_figure(4.2 * len(options.sparsity), 4.5)
     panels = figure.subfigures(1, len(options.sparsity), squeeze=False)[0]
     table = Table(title=f"{len(X)} handwritten digits, {options.components} parts")
-    for heading in ("asked sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
+    for heading in ("requested sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
         table.add_column(heading, justify="right")
     with Console(stderr=True).status("Compiling kernels (once: the next run finds them in the cache)"):
         ssnmf(X[:20], 2, sparsity=0.1, max_iter=1)

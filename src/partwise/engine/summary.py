@@ -78,7 +78,7 @@ class Summary:
             "data": f"{samples}{self.n_features} features",
             "parts": str(self.n_components),
             "method": self.method,
-            "asked sparsity": self.asked_in_words,
+            "requested sparsity": self.asked_in_words,
             "achieved sparsity": between(self.sparsity),
             "relative error": None if self.relative_error is None else f"{self.relative_error:.4g}",
             "explained share": None if self.explained_in_all is None else percent(self.explained_in_all),
