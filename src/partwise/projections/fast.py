@@ -72,8 +72,8 @@ def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: 
         if norm < 0:
             break
         step = (s1 - k * norm) / d
-        if abs(step) * d * d < s1:  # hardly an entry lies between the two thresholds: write, and see if one did,
-            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) <= k * (1 + 1e-12):  # for each adds to the sum
+        if abs(step) * d * d < s1:  # hardly an entry lies between the two thresholds: write, and see if one did
+            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) == d:
                 found = a + step
                 break
         a += step
@@ -113,11 +113,15 @@ def sums_about(b: Any, c: float) -> tuple[float, float]:
 
 
 @loop
-def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> float:
-    """out = (offset + slope·(b − a))₊, and its sum."""
-    total = 0.0
+def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> int:
+    """out = (offset + slope·(b − a))₊, and how many entries are positive.
+
+    A sum would not do: whether a loop that reads one array and writes another is vectorised, and hence the order of its
+    sums, depends on where the two lie in memory.
+    """
+    d = 0
     for i in range(b.size):
         y = max(offset + slope * (b[i] - a), 0.0)
         out[i] = y
-        total += y
-    return total
+        d += y > 0
+    return d
