@@ -1,6 +1,9 @@
 """The house's order, read from the sources: imports point down only, one room draws, one room prints."""
 
 import ast
+import importlib
+import operator
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 import partwise
 
 HOME = Path(partwise.__file__).parent
+ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
 FLOORS = [  # lowest first; a room may use what lies below it
     {"runtime"},
     {"projections", "statistics"},
@@ -117,3 +121,27 @@ def test_public_names_are_there():
     assert all(getattr(partwise, name).__doc__ for name in partwise.__all__ if name != "__version__")
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         partwise.nonsense  # noqa: B018
+
+
+WALKS = re.findall(r"^### (.*?)\n(.*?)(?=^#|\Z)", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("kind", "text"), WALKS, ids=[kind for kind, _ in WALKS])
+def test_the_walks_lead_through_what_is_there(kind, text):
+    steps = re.findall(r"^\d+\. `(\S+)\.py` `(\S+)`: ", text, re.MULTILINE)
+    assert len(steps) >= 4
+    files = [file for file, _ in steps]
+    left = sum(file in files[:i] and file != files[i - 1] for i, file in enumerate(files))
+    assert len({*files}) <= 20
+    assert left <= 6
+    for file, name in steps:
+        module = importlib.import_module("partwise." + file.removesuffix("/__init__").replace("/", "."))
+        assert operator.attrgetter(name)(module), (file, name)
+
+
+def test_every_room_and_file_is_on_the_page():
+    page = ARCHITECTURE.read_text(encoding="utf-8")
+    assert not [room for room in set.union(*FLOORS) if f"`{room}" not in page]
+    named = ("runtime", "projections", "engine", "data", "selection", "estimators")
+    files = [path for path, room in ROOMS.items() if room in named and path.stem != "__init__"]
+    assert not [str(path) for path in files if f"`{path.name}`" not in page]
