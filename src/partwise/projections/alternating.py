@@ -1,10 +1,10 @@
-"""Projection-Hoyer: the nearest point of S_k by alternating between its hyperplane and its sphere.
+"""Projection-Hoyer: project onto S_k by alternating between its hyperplane and its sphere.
 
 Reference: P. O. Hoyer, "Non-negative matrix factorization with sparseness constraints", JMLR 5 (2004), §3.1.
 
 v starts on the hyperplane Σv = k. Move from the midpoint (all free entries equal) through v to the sphere ‖v‖ = 1; fix
-negative entries at zero for good; return to the hyperplane along the free entries; repeat until nothing is negative.
-Both moves are affine in v, so that one pass over v does a whole round. The worst case is O(m²).
+negative entries at zero permanently; return to the hyperplane along the free entries; repeat until no entry is
+negative. Both moves are affine in v, so each round takes one pass over v. The worst case is O(m²).
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ..runtime.compiled import kernel, loop
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 from .fast import sums_about, threshold_norm
 
-WORST_GROWTH = 1e3  # rounding errors of the variance grow with its square; past this the exact way takes over
+WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; beyond this `careful` takes over
 
 
 def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
-    """Write to ``out`` the point of S_k nearest to b."""
+    """Project b onto S_k, into ``out``."""
     v = b.astype(float)
     if is_flat(k, b.size):
         write_flat(out)
     elif k > 1 and alternate(v, k):
         out[:] = v
-    else:  # at k = 1 a single nonzero, and no rounding beside it
+    else:  # k = 1 needs exactly one nonzero, without rounding errors elsewhere
         sparse_opt_select(b, k, near, out)
 
 
 @kernel
 def alternate(v: Any, k: float) -> bool:
-    """Move v to the answer, in place; whether rounding allows it."""
+    """Project v, in place; return False if rounding errors are too large."""
     centre, free = v[0], v.size
     s1, s2 = sums_about(v, centre)
     norm = threshold_norm(free, s1, s2, k)
@@ -51,7 +51,7 @@ def alternate(v: Any, k: float) -> bool:
 
 @loop
 def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
-    """v ← (offset + slope·v)₊ where v > 0, zero elsewhere: the number, sum and square sum of what stays positive."""
+    """v ← (offset + slope·v)₊ where v > 0, else 0; return count, sum and sum of squares of the positive entries."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(v.size):
         moved = max(offset + slope * v[i], 0.0)
