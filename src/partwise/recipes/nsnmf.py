@@ -78,6 +78,6 @@ def nsnmf(
     before = () if loss == "kl" else (0,)
     asked = {"theta": theta, "loss": loss}
     result = task.run(
-        blocks, data=data, before=before, init=init, scaled=0, revive=None, balance=False, parameters=asked
+        blocks, data=data, before=before, init=init, scaled=0, revive=False, balance=False, parameters=asked
     )
     return replace(result, middle=smoothing)

@@ -16,8 +16,8 @@ from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.options import Keywords, Options, described, parameters
-from ..engine.running import Reviver, give_unit_norm
-from ..engine.starts import Factors, revive, scale_to, starting_factors
+from ..engine.running import give_unit_norm
+from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -114,7 +114,7 @@ class Task:
         init: str = "samples",
         scaled: int | None = None,
         tol: float = 1e-4,
-        revive: Reviver | None = revive,
+        revive: bool = True,
         balance: bool = True,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
