@@ -1,7 +1,7 @@
 """Data to try things on: generators that know their parts, and small public sets.
 
-Generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) give a `GroundTruth`: X, and the factors that it
-is made of. `load_digits` and `load_swimmer` give X and the shape of a picture.
+Generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) give a `GroundTruth`: X, and the factors that
+it is made of. `load_digits` and `load_swimmer` give X and the shape of a picture.
 """
 
 from .bars import bars

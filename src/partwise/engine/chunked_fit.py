@@ -1,8 +1,8 @@
 """The same fit where X comes in chunks of samples: one pass does both halves of an iteration.
 
 For each chunk, `ChunkStep` solves its activations and returns what it adds to the statistics of the parts; the
-activations stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done again
-anywhere without changing the answer.
+activations stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done
+again anywhere without changing the answer.
 """
 
 from __future__ import annotations
