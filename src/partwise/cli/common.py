@@ -96,7 +96,7 @@ def check_losses(options: argparse.Namespace, targets: Mapping[str, Path]) -> No
         beside = what == "parts" and place.suffix == ".h5ad" and place in data and not options.transpose
         if not beside and not taken.isdisjoint((place, *place.parents)):
             raise UsageError(f"{targets[what]} is read too, and would be lost: give another name for the {what}")
-    for name in given(("checkpoint", "resume")):
+    for name in given(("checkpoint", "resume_from")):
         if Path(name).resolve() in places.values():
             raise UsageError(f"{name} is the checkpoint, and would be lost: give another name for the rest")
     if len(set(places.values())) < len(places):

@@ -55,7 +55,7 @@ def parts_of(options: argparse.Namespace) -> int:
     """The parts of a model as a table."""
     from ..estimators import load
     from ..io import Table, check_target, write_parts
-    from ..io.table import Rows
+    from ..io.table import LazyRows
 
     model = load(options.data[0])
     check_losses(options, {"parts": check_target(options.out)})
@@ -63,7 +63,7 @@ def parts_of(options: argparse.Namespace) -> int:
     samples = tuple(getattr(model, "sample_names_", ())) or None
     activations: Any = getattr(model, "activations_", None)
     shape = (len(activations) if activations is not None else len(samples or "?"), model.n_features_in_)
-    rows = Rows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
+    rows = LazyRows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
     table = Table(rows, "model", options.data[0], samples, names)
     write_parts(options.out, model.components_, table, activations=activations)
     facts = {"data": options.data[0], "components": model.n_components_, "files": {"parts": options.out}}

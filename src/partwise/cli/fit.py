@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import FLAGS
 from ..runtime.files import replacing
-from .asked import add_asking, asked_model
+from .asked import BACK, add_asking, add_flags, asked_model
 from .common import add_command, add_data, add_telling, check_losses, in_words, note, read_data, tell
 from .known import give_known
 
@@ -49,10 +50,7 @@ def add(commands: Any) -> None:
         "--loadings-out", metavar="FILE", help="how much of each part is in each sample: .csv, .tsv, .npy"
     )
     group.add_argument("--png", metavar="FILE", help="a picture of the parts")
-    group = parser.add_argument_group("coming back")
-    group.add_argument("--checkpoint", metavar="FILE", help="keep the running fit in this file")
-    group.add_argument("--checkpoint-every", type=int, metavar="N", help="every N iterations (default: 10)")
-    group.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, and keep it up to date")
+    add_flags(parser.add_argument_group("coming back"), {name: FLAGS[name] for name in BACK})
     add_telling(parser)
 
 
@@ -60,7 +58,7 @@ def fit(options: argparse.Namespace) -> int:
     """Read, fit, write, tell."""
     from ..runtime.interrupts import interrupts
 
-    coming_back = {"checkpoint": options.checkpoint or options.resume, "resume_from": options.resume}
+    coming_back = {"checkpoint": options.checkpoint or options.resume_from, "resume_from": options.resume_from}
     every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
     model = asked_model(options, **coming_back, **every)
     targets = targets_of(options)

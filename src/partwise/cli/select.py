@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
-from .asked import level
+from .asked import add_flags, level
 from .common import UsageError, add_command, add_data, add_telling, check_losses, in_words, read_data, tell
 
 if TYPE_CHECKING:
@@ -23,19 +25,19 @@ Of every model: its error on entries that it has not seen, and how alike the par
 finds from different starts. The same command with the same --checkpoint goes on where it stopped.
 """
 
-# what `partwise.select` takes: its parameter's name, how a text becomes a value, what it is
-OPTIONS: dict[str, tuple[Any, str]] = {
-    "side": (("components", "activations"), "what the sparsity is asked of (components)"),
-    "holdout": (float, "share of the entries to hide (0.1)"),
-    "n_splits": (int, "random patterns of hidden entries (3)"),
-    "n_init": (int, "starts for each (3)"),
-    "init": (("samples", "random", "gradual"), "where the fits of the first sparsity start (samples)"),
-    "max_iter": (int, "iterations at most (500)"),
-    "tol": (float, "stop when an iteration lowers the loss by no more than this share of it (1e-5)"),
-    "missing": (("error", "em"), "what NaN is: an error, or missing (error)"),
-    "n_jobs": (int, "processes; -1: one on each core (1)"),
-    "random_state": (int, "seed of what is random"),
-    "checkpoint": (str, "a file to keep finished fits in, and to go on from"),
+# what `partwise.select` takes
+OPTIONS: dict[str, Flag] = {
+    "side": Flag(("components", "activations"), "what the sparsity is asked of", "components"),
+    "holdout": Flag(float, "share of the entries to hide", "0.1"),
+    "n_splits": Flag(int, "random patterns of hidden entries", "3"),
+    "n_init": Flag(int, "starts for each", "3"),
+    "init": Flag(("samples", "random", "gradual"), "where the fits of the first sparsity start", "samples"),
+    "max_iter": replace(FLAGS["max_iter"], usual="500"),
+    "tol": replace(FLAGS["tol"], usual="1e-5"),
+    "missing": FLAGS["missing"],
+    "n_jobs": Flag(int, "processes; -1: one on each core", "1"),
+    "random_state": FLAGS["random_state"],
+    "checkpoint": Flag(str, "a file to keep finished fits in, and to go on from", metavar="FILE"),
 }
 
 
@@ -62,11 +64,7 @@ def add(commands: Any) -> None:
         metavar="S",
         help="none, 0.7, or an interval 0.2:0.4 (default: none, as it comes)",
     )
-    group = parser.add_argument_group("how")
-    for name, (kind, text) in OPTIONS.items():
-        flags = [f"--{name.replace('_', '-')}"] + (["--seed"] if name == "random_state" else [])
-        how: dict[str, Any] = {"choices": kind} if isinstance(kind, tuple) else {"type": kind, "metavar": "N"}
-        group.add_argument(*flags, dest=name, help=text, **(how | ({"metavar": "FILE"} if kind is str else {})))
+    add_flags(parser.add_argument_group("how"), OPTIONS)
     group = parser.add_argument_group("what to write")
     group.add_argument("-o", "--out", metavar="FILE", help="the table: .csv or .tsv")
     group.add_argument("--png", metavar="FILE", help="a picture of it")
