@@ -74,10 +74,10 @@ def test_demo(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sparsity", "1.2"], "sparsity=1.2 is outside [0, 1]"),
-        (["--sparsity", "0.5", "-1"], "sparsity=-1.0 is outside [0, 1]"),
-        (["--components", "0"], "n_components=0"),
-        (["--seed", "-3"], "random_state=-3"),
+        (["--sparsity", "1.2"], "--sparsity 1.2 is outside [0, 1]"),
+        (["--sparsity", "0.5", "-1"], "--sparsity -1.0 is outside [0, 1]"),
+        (["--components", "0"], "--components 0"),
+        (["--seed", "-3"], "--seed -3"),
     ],
 )
 def test_a_bad_value_is_one_line(tmp_path, capsys, arguments, message):

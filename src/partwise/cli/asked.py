@@ -38,7 +38,7 @@ FIT: dict[str, tuple[Any, str]] = {
     "fixed_components": (
         Path,
         "a file of known parts, which stay as they are: a row each (all NaN: to be found), or a column each, as "
-        "--parts-out writes tables; features are found by name where both files have names",
+        "--components-out writes tables; features are found by name where both files have names",
     ),
     "fixed_activations": (
         Path,

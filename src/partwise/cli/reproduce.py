@@ -17,26 +17,22 @@ if TYPE_CHECKING:
     from ..experiments.experiment import Tell
 
 
-def add(commands: Any) -> None:
-    """Add the command's parser."""
-    show = commands.add_parser(
-        "reproduce",
-        help="run the experiments of the paper: numbers, pictures, verdicts",
-        description="Run the experiments of 'Block Coordinate Descent for Sparse NMF' on one thread. Each writes "
-        "FIGURE.csv, FIGURE.png and FIGURE.txt (one line of verdict) to the results folder, and all together "
-        "summary.md. All of them take about 40 minutes.",
-        epilog=f"Figures: {', '.join(NAMES)}.",
-    )
+SUMMARY = "Run the experiments of the paper"
+USAGE = "[FIGURE …] [options]"
+EXAMPLES = f"  partwise reproduce {NAMES[0]}\n\nfigures: {', '.join(NAMES)}"
+
+
+def add_options(show: Any) -> None:
+    """Add the options of the command."""
     show.add_argument("figures", nargs="*", metavar="FIGURE", help="which; all by default")
     show.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="results folder (default: results)"
     )
     show.add_argument("--quick", action="store_true", help="tiny sizes on stand-ins, seconds for each: does it run?")
     show.add_argument("--data", type=Path, metavar="DIR", help="folder of the paper's data (default: $PARTWISE_DATA)")
-    show.set_defaults(run=reproduce)
 
 
-def reproduce(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the figures asked for; those whose data is missing are left out, with a line."""
     for name in options.figures:
         if name not in NAMES:
