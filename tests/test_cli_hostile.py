@@ -16,8 +16,12 @@ from partwise.io import read
     [
         (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
         (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
-        (["fit", "x.csv", "--nonzeros", "3"], 2, "recipe ssnmf does not accept nonzeros"),
-        (["fit", "x.csv", "--recipe", "l0"], 2, "l0 needs nonzeros"),
+        (
+            ["fit", "x.csv", "--nonzeros", "3"],
+            2,
+            "recipe ssnmf does not accept --nonzeros in the recipe options, only --activation-sweeps",
+        ),
+        (["fit", "x.csv", "--recipe", "l0"], 2, "recipe l0 needs --nonzeros"),
         (["fit", "x.csv", "--components", "0"], 2, "--components 0"),
         (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
         (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
@@ -41,7 +45,7 @@ from partwise.io import read
         (["convert", "x.npy", "./x.npy"], 2, "x.npy is an input"),
         (["fit", "x.csv", "--max-iter", "0"], 1, "--max-iter 0"),
         (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
-        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),
+        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 1 is -1"),
         (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
         (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
         (["fit", "x.csv", "--components-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),

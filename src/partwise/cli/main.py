@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..version import __version__
-from . import convert, demo, fit, info, reproduce, select, show, transform
+from . import convert, demo, fit, info, select, show, transform
 from .common import FORMATS, UsageError
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
-COMMANDS = (info, select, fit, show, transform, convert, demo, reproduce)
+COMMANDS = (info, select, fit, show, transform, convert, demo)
 
 EPILOG = """\
 first steps:
@@ -94,10 +94,11 @@ def with_flags(message: str, names: Iterable[str]) -> str:
     >>> with_flags("max_iter=0 is too small: give max_iter a value of at least 1", ["max_iter"])
     '--max-iter 0 is too small: give --max-iter a value of at least 1'
     """
-    flags = {name: f"--{name.replace('_', '-')}" for name in names} | RENAMED
-    words = [name for name in flags if "_" in name or name in RENAMED]  # the others may be plain English
-    message = re.sub(rf"\b({'|'.join(flags)})=", lambda match: f"{flags[match[1]]} ", message)
-    return re.sub(rf"(?<![\w./'-])({'|'.join(words)})(?![\w/'-]|\.\w)", lambda match: flags[match[1]], message)
+    flags = {name: f"--{name.replace('_', '-')}" for name in names if name != "components"} | RENAMED
+    known = "|".join(flags)
+    words = "|".join(name for name in flags if "_" in name or name in RENAMED)  # the others may be plain English
+    pattern = rf"\b({known})=|'({known})'|(?<![\w./'-])({words})(?![\w/'-]|\.\w)"
+    return re.sub(pattern, lambda match: flags[match[match.lastindex or 0]] + " " * (match.lastindex == 1), message)
 
 
 def parser() -> argparse.ArgumentParser:

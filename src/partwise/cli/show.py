@@ -90,7 +90,7 @@ def print_tables(known: Summary, top: int) -> None:
             names = [name.removeprefix("feature ") for name in names]
         explained = "" if known.explained is None else percent(float(known.explained[j]))
         count = int((known.components[j] != 0).sum())
-        components.add_row(str(j + 1), f"{known.sparsity[j]:.4f}", explained, str(count), escape(", ".join(names)))
+        components.add_row(str(j), f"{known.sparsity[j]:.4f}", explained, str(count), escape(", ".join(names)))
     Console().print(facts, components, sep="\n")
 
 
@@ -107,7 +107,7 @@ def as_record(known: Summary, top: int) -> dict[str, Any]:
         "stop_reason": known.stop_reason,
         "components": [
             {
-                "component": j + 1,
+                "component": j,
                 "sparsity": known.sparsity[j],
                 "explained": None if known.explained is None else known.explained[j],
                 "features": known.strongest_features(j, top),

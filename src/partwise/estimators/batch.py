@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -200,26 +200,21 @@ class SparseNMF(CallbackSupport, Parts):
         unknown = set(extra) - allowed
         if unknown:
             raise ValueError(
-                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {recipe.__name__} takes only "
-                f"{', '.join(sorted(map(repr, allowed)))} there"
+                f"recipe {recipe.__name__} does not accept {quoted(unknown)} in recipe_params, only {quoted(allowed)}"
             )
         given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
         given = {name: value for name, value in given.items() if value is not None}
-        needed = {n for n, p in inspect.signature(recipe).parameters.items() if p.default is p.empty} - {
-            "X",
-            "n_components",
-        }
+        needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         if set(given) - own:
-            why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
+            why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
-                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}{why}, which takes "
-                f"{', '.join(sorted(own))}"
+                f"recipe {recipe.__name__}{why} does not accept {quoted(set(given) - own)}, only {quoted(own)}"
             )
-        missing = sorted(needed - set(given) - set(extra))
+        missing = needed - set(given) - set(extra)
         if missing:
-            where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
-            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
+            where = "" if missing <= set(self.get_params()) else ": pass it in recipe_params"
+            raise ValueError(f"recipe {recipe.__name__} needs {quoted(missing)}{where}")
         return recipe, given | extra
 
     def _sparse_modes(self) -> list[int]:
@@ -249,3 +244,8 @@ class SparseNMF(CallbackSupport, Parts):
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as an error message lists them."""
+    return ", ".join(map(repr, sorted(names)))

@@ -53,10 +53,10 @@ def write_components(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Parts (one a row of ``components``) by the ending: a column each of a table, a volume each of a NIfTI image.
+    """Write components in the format of the file extension: columns of a table, volumes of a NIfTI image.
 
-    ``.h5ad``: parts in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``, beside all
-    that was in the .h5ad that the data came from.
+    ``.h5ad``: components in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``. If the
+    data came from an .h5ad file, its contents are copied too.
     """
     target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
@@ -75,7 +75,7 @@ def write_components(
 def write_activations(
     path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None
 ) -> None:
-    """Activations, a row for each sample, by its name."""
+    """Write activations, one row per sample."""
     target, activations = check_target(path, ACTIVATIONS), np.asarray(activations)
     names = sample_names or numbers(len(activations))
     with replacing(target) as fresh:
