@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -76,6 +77,18 @@ def read_data(options: argparse.Namespace) -> Table:
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
+
+
+def load_parts(path: str | os.PathLike[str]) -> Any:
+    """The model in a file, which must be one of a matrix."""
+    from ..estimators import load
+
+    model = load(path)
+    if not hasattr(model, "components_"):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, a model of a tensor: use it in Python (partwise.load)"
+        )
+    return model
 
 
 def check_losses(options: argparse.Namespace, targets: Mapping[str, Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_data, add_telling, check_losses, in_words, read_data, tell
+from .common import add_command, add_data, add_telling, check_losses, in_words, load_parts, read_data, tell
 
 EXAMPLES = """\
   partwise convert counts.csv counts.npz           smaller, and sooner read
@@ -53,11 +53,10 @@ def convert(options: argparse.Namespace) -> int:
 
 def parts_of(options: argparse.Namespace) -> int:
     """The parts of a model as a table."""
-    from ..estimators import load
     from ..io import Table, check_target, write_parts
     from ..io.table import Rows
 
-    model = load(options.data[0])
+    model = load_parts(options.data[0])
     check_losses(options, {"parts": check_target(options.out)})
     names = tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
     samples = tuple(getattr(model, "sample_names_", ())) or None

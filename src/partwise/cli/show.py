@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, check_losses
+from .common import PICTURES, check_losses, load_parts
 
 if TYPE_CHECKING:
     from ..engine.summary import Summary
@@ -41,13 +41,12 @@ def run(options: argparse.Namespace) -> int:
     """Load the model, show it."""
     from ..engine.summary import summary
     from ..engine.validation import as_count
-    from ..estimators import load
     from ..io import check_target
 
     wanted = {"picture": (options.png, PICTURES), "report": (options.html, PAGES)}
     targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
     check_losses(options, targets)
-    model = load(options.model)
+    model = load_parts(options.model)
     known, shape, top = summary(model), as_shape(options.shape), as_count(options.top, "--top")
     written = []
     if "picture" in targets:

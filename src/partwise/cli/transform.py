@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from .common import add_command, add_data, add_telling, arranged, check_losses, in_words, read_data, tell
+from .common import add_command, add_data, add_telling, arranged, check_losses, in_words, load_parts, read_data, tell
 
 EXAMPLES = """\
   partwise transform parts.pw new-cells.csv --out loadings.csv
@@ -35,13 +35,12 @@ def add(commands: Any) -> None:
 
 def transform(options: argparse.Namespace) -> int:
     """Load, read, solve, write."""
-    from ..estimators import load
     from ..io import check_target, write_loadings
     from ..io.write import LOADINGS
 
     target = check_target(options.out, LOADINGS)
     check_losses(options, {"loadings": target})
-    model = load(options.model)
+    model = load_parts(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
     table = read_data(options)
