@@ -16,8 +16,8 @@ from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 import partwise as pw
 from partwise.data import as_tensor
 from partwise.engine.middle_factor import WithMiddle
+from partwise.engine.revival import rank_one, revive
 from partwise.engine.summary import summary
-from partwise.engine.tensor_starts import rank_one, revive
 from partwise.engine.validation import as_columns
 from partwise.statistics import gram
 
@@ -129,7 +129,8 @@ def test_dead_components_start_again(weighted, form, rng):
 def test_nothing_is_found_where_nothing_is_left(rng):
     _, factors = planted(rng)
     data = as_tensor(model_of(factors) / 2)
-    assert rank_one(data, factors, np.ones(3), [as_columns(None, 3)] * 3, 0) is None
+    for mode in range(3):
+        assert rank_one(data.left_of(factors, mode, 1), np.delete(data.shape, mode), [pw.Nonnegative()] * 2) is None
 
 
 def test_zero_and_overcomplete_tensors_are_survived(rng):

@@ -7,7 +7,8 @@ from catalogues import one_at_a_time, random_factors
 
 from partwise.data import as_data
 from partwise.data.divergence import DivergenceData
-from partwise.engine.middle_factor import MIDDLE, WithMiddle, revive_unused
+from partwise.engine.middle_factor import MIDDLE, WithMiddle
+from partwise.engine.revival import dead_components, revive
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import gram
 from partwise.updates import Columns, Divergence, Multiplicative, Pivot, Sequential
@@ -127,7 +128,7 @@ def test_unused_components_come_back(kind, dead, part, rng):
     before, others = data.squared_error(factors), np.setdiff1d(np.arange(4), dead)
     kept = [f[:, others].copy() for f in factors]
     stats = data.statistics(factors, grams, MIDDLE)
-    alive = revive_unused(data, factors, stats, MIDDLE, sets, np.array(dead))
+    alive = revive(data, factors, stats, MIDDLE, sets, np.array(dead))
     assert alive == dead
     assert data.squared_error(factors) == pytest.approx(before, rel=1e-6)
     for f, own in zip(factors, kept, strict=True):
@@ -145,10 +146,12 @@ def test_components_in_use_and_exact_fits_are_left_alone(rng):
     activations, parts = random_factors((8, 6), 3, rng)
     data = WithMiddle(as_data(activations[:, :2] @ parts[:, :2].T))
     sets = [Columns.same(Nonnegative(), 3)] * 3
-    for weights, dead in (([1.0, 1.0, 0.0], [2]), ([1.0, 0.5, 1.0], [1])):
+    for weights, unused in (([1.0, 1.0, 0.0], [2]), ([1.0, 0.5, 1.0], [])):
         factors = [activations.copy("F"), parts.copy("F"), np.array([weights])]
-        stats = data.statistics(factors, [gram(f) for f in factors], MIDDLE)
-        assert revive_unused(data, factors, stats, MIDDLE, sets, np.array(dead)) == []
+        grams = [gram(f) for f in factors]
+        dead = dead_components(grams)
+        assert dead.tolist() == unused
+        assert revive(data, factors, data.statistics(factors, grams, MIDDLE), MIDDLE, sets, dead) == []
         np.testing.assert_array_equal(factors[0], activations)
         np.testing.assert_array_equal(factors[1], parts)
 

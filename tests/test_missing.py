@@ -104,7 +104,7 @@ def test_questions_about_what_is_observed(X, seen, clothed, rng):
         np.testing.assert_array_equal(data.counts(mode), turn(seen).sum(axis=1))
         np.testing.assert_allclose(data.sqnorms(mode), np.sum(turn(known) ** 2, axis=1), **close)
         np.testing.assert_allclose(data.times(vector, mode), turn(known) @ vector, **close)
-        np.testing.assert_allclose(data.residual_times(vector, factors, mode), turn(residual) @ vector, **close)
+        np.testing.assert_allclose(data.residual_times([vector], factors, mode), turn(residual) @ vector, **close)
         np.testing.assert_allclose(data.residuals(factors, mode, which), turn(residual)[which].T, **close)
         np.testing.assert_allclose(data.row_errors(factors, None, mode), np.sum(turn(residual) ** 2, axis=1), **close)
         means = np.nanmean(holed(X, seen), axis=0)

@@ -8,7 +8,8 @@ from catalogues import PROBLEMS, SETS, assert_feasible, one_at_a_time, planted, 
 import partwise as pw
 from partwise.data import as_data
 from partwise.engine.loop import Block, factorize
-from partwise.engine.starts import STARTS, dead_components, revive, starting_factors
+from partwise.engine.revival import dead_components, revive
+from partwise.engine.starts import STARTS, starting_factors
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
 from partwise.statistics import gram
@@ -136,7 +137,7 @@ def test_dead_components_stay_dead_unless_revived(update, rng):
     runs = {}
     for alive in (False, True):
         copies = [f.copy("F") for f in factors]
-        runs[alive] = factorize(data, copies, blocks, before=(0,), tol=0, max_iter=30, revive=revive if alive else None)
+        runs[alive] = factorize(data, copies, blocks, before=(0,), tol=0, max_iter=30, revive=alive)
         assert np.all(np.diff(runs[alive].losses) <= 1e-12 * data.sqnorm)
         assert_feasible(runs[alive].factors[1], sets[1])
     dead, living = (dead_components([gram(f) for f in runs[alive].factors]) for alive in (False, True))
@@ -152,9 +153,7 @@ def test_zeroed_activations_are_revived_in_a_multiplicative_fit(rng):
     factors[0][:, [0, 4]] = 0
     blocks = [Block(Multiplicative(), free(5)), Block(Multiplicative(), free(5))]
     ends = [
-        factorize(
-            as_data(X), [f.copy("F") for f in factors], blocks, tol=0, max_iter=100, revive=revive if alive else None
-        )
+        factorize(as_data(X), [f.copy("F") for f in factors], blocks, tol=0, max_iter=100, revive=alive)
         for alive in (False, True)
     ]
     assert not ends[0].activations[:, [0, 4]].any()
@@ -184,6 +183,52 @@ def test_revival_never_raises_the_loss(problem, form, mode, seed):
     for m in (0, 1):
         assert_feasible(factors[m], sets[m])
     assert error_of(problem.X, factors) <= before * (1 + 1e-12) + 1e-12
+
+
+def test_a_part_of_huge_scale_does_not_make_others_look_dead(rng):
+    factors = random_factors((8, 6), 3, rng)
+    factors[0][:, 0] *= 1e-14
+    factors[1][:, 0] *= 1e14
+    assert not dead_components([gram(f) for f in factors]).size
+    factors[1][:, 0] *= 1e-13
+    assert dead_components([gram(f) for f in factors]).tolist() == [0]
+
+
+def test_the_loss_does_not_rise_where_parts_of_huge_scale_come_up():
+    """Parts whose activations vanish grow without bound; all others once counted as dead beside them."""
+    X = np.array([[0, 4, 4, 3, 0, 0, 1, 1], [0, 4, 2, 4, 2, 0, 1, 2], [0] * 8, [4, 4, 1, 2, 2, 2, 1, 1]])
+    losses = pw.ssnmf(X, 10, random_state=15, max_iter=30, tol=0).losses
+    assert np.all(np.diff(losses) <= 1e-12 * np.vdot(X, X))
+    assert losses[-1] < 1e-5
+
+
+OVERFULL = {
+    "hals": {},
+    "random": {"init": "random"},
+    "multiplicative": {"solver": "multiplicative"},
+    "pivot": {"solver": "pivot"},
+    "greedy": {"solver": "greedy"},
+    "sparse": {"sparsity": 0.5},
+    "sparse activations": {"activation_sparsity": 0.4},
+    "missing": {"missing": "em"},
+}
+
+
+@pytest.mark.parametrize("name", OVERFULL)
+@pytest.mark.filterwarnings("ignore")  # parts that cannot be as sparse as asked for
+def test_the_loss_never_rises_with_more_components_than_the_data_supports(name):
+    for seed in range(40, 110):
+        rng = np.random.default_rng(seed)
+        shape, r = rng.integers(2, 9, size=2), int(rng.integers(2, 13))
+        X = rng.integers(0, 5, size=shape) * (rng.random(shape) < rng.choice([0.5, 1])) + 0.0
+        if seed % 3 == 0:
+            X *= 10.0 ** rng.integers(-5, 5, size=(len(X), 1))
+        seen = rng.random(shape) < 0.8
+        if not seen.any(axis=0).all():
+            continue
+        given = np.where(seen, X, np.nan) if name == "missing" else X
+        losses = pw.ssnmf(given, r, random_state=seed, max_iter=30, tol=0, **OVERFULL[name]).losses
+        assert np.diff(losses).max() <= 1e-12 * np.vdot(X, X), seed
 
 
 @pytest.mark.parametrize("sparsity", [None, 0.3])

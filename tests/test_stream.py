@@ -9,7 +9,7 @@ from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small,
 import partwise as pw
 from partwise.data import StoredData, as_data
 from partwise.engine import starts as start
-from partwise.engine.starts import dead_components
+from partwise.engine.revival import dead_components
 from partwise.statistics import gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")

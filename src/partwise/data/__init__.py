@@ -17,7 +17,7 @@ from .chunks import Chunked, Held, named, released_on_error
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Matrix, Whole, Wrapped, row_errors
+from .matrix import Data, Form, Matrix, Sliced, Whole, Wrapped
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
@@ -32,9 +32,11 @@ __all__ = [
     "DenseData",
     "DenseTensor",
     "DivergenceData",
+    "Form",
     "Held",
     "Matrix",
     "Missing",
+    "Sliced",
     "SparseData",
     "SparseTensor",
     "StoredData",
@@ -49,7 +51,6 @@ __all__ = [
     "is_lazy",
     "named",
     "released_on_error",
-    "row_errors",
 ]
 
 

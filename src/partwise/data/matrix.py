@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 
 CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
+Form = Callable[[Sequence[Array], int], Array]  # a slice, times a vector for each of its modes but one
 
 
 class Data(Protocol):
@@ -59,8 +60,8 @@ class Data(Protocol):
         ...
 
 
-class Whole(Data, Protocol):
-    """What can be asked of an X that lies in one place."""
+class Sliced(Data, Protocol):
+    """What can be asked of a matrix or a tensor that lies in one place."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """The statistics of ``factors[mode]``, given the Gram matrix of every factor.
@@ -73,24 +74,28 @@ class Whole(Data, Protocol):
         """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
         ...
 
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        """‖·‖² of the residual of each slice of one mode, whose statistics are ``stats``."""
+        ...
+
+    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        """What the model leaves of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
+        ...
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """What the model leaves of X, times a vector for every mode but one, in double precision."""
+        ...
+
+
+class Whole(Sliced, Protocol):
+    """What can be asked of a matrix that lies in one place."""
+
     def times(self, vector: Array, mode: int) -> Array:
         """X·vector (mode 0: one number a sample) or Xᵀ·vector (mode 1: one a feature), in double precision."""
         ...
 
     def vectors(self, mode: int, which: Array) -> Array:
         """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
-        ...
-
-    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), whose statistics are ``stats``."""
-        ...
-
-    def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
-        """What the model leaves of samples (mode 0) or features (mode 1), as the columns of a dense array."""
-        ...
-
-    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
-        """The same as `times` for what the model leaves of X."""
         ...
 
     def subset(self, which: Array) -> Matrix:
@@ -224,9 +229,15 @@ class Matrix(InMemory):
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
+        """What the model leaves of samples (mode 0) or features (mode 1), as the columns of a dense array."""
         return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
 
-    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
+    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        residual = self.residuals(factors, mode, np.array([i]))[:, 0]
+        return lambda vectors, mode: residual
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        (vector,) = vectors
         return np.asarray(self.times(vector, mode) - factors[mode] @ (factors[1 - mode].T @ vector))
 
     def times(self, vector: Array, mode: int) -> Array:

@@ -185,8 +185,8 @@ class MissingDense(Missing, DenseData):
             return self.residual(factors, which).T
         return np.vstack([self.residual(factors, rows)[:, which] for rows in self._chunks()])
 
-    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
-        return self._summed(lambda rows: self.residual(factors, rows), vector, mode)
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        return self._summed(lambda rows: self.residual(factors, rows), vectors[0], mode)
 
     def times(self, vector: Array, mode: int) -> Array:
         return self._summed(self._filled, vector, mode)

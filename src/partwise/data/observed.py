@@ -69,8 +69,8 @@ class MissingSparse(Missing, SparseData):
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         return SparseData(self.residual(factors), check=False).vectors(mode, which)
 
-    def residual_times(self, vector: Array, factors: Sequence[Array], mode: int) -> Array:
-        return SparseData(self.residual(factors), check=False).times(vector, mode)
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        return SparseData(self.residual(factors), check=False).times(vectors[0], mode)
 
     def vectors(self, mode: int, which: Array) -> Array:
         """What is missing is the feature's mean."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, InMemory, square_sums
+from .matrix import CHUNK_ENTRIES, Form, InMemory, row_errors, square_sums
 from .values import as_floats, check_scale, check_values
 
 SHRINK = 4  # the first product leaves at most so small a share of X, where it can
@@ -45,6 +45,20 @@ class Tensor(InMemory):
         """X times one vector for every mode but one, where ``vectors`` holds anything; in double precision."""
         columns = [np.asfortranarray(v[:, None], dtype=self.dtype) for v in vectors]
         return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
+
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        """‖·‖² of the residual of each slice of one mode, whose statistics are ``stats``."""
+        return row_errors(self.sqnorms(mode), factors[mode], stats)
+
+    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        """What the model leaves of slice ``i`` of one mode."""
+        own, others = self.slice(mode, i), [f for m, f in enumerate(factors) if m != mode]
+        return lambda vectors, m: own.times(vectors, m) - model_times(vectors, others, m, factors[mode][i])
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """What the model leaves of X, times a vector for every mode but one, in double precision."""
+        all_modes = [*vectors[:mode], factors[mode][:, 0], *vectors[mode:]]  # its own is not looked at
+        return self.times(all_modes, mode) - model_times(all_modes, factors, mode)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         """‖X − model‖², from the residual itself: rows of X's last mode, some at a time."""
@@ -169,6 +183,12 @@ class DenseTensor(Tensor):
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         return super().squared_error(factors[::-1] if self.backwards else factors)
+
+
+def model_times(vectors: Sequence[Array], factors: Sequence[Array], mode: int, weights: Any = 1.0) -> Array:
+    """Σ_j weights_j · a_j ∘ b_j ∘ …, times one vector for every mode but one."""
+    shares = [f.T @ v for m, (f, v) in enumerate(zip(factors, vectors, strict=True)) if m != mode]
+    return np.asarray(factors[mode] @ math.prod(shares, start=weights))
 
 
 def two_ends(shape: tuple[int, ...], r: int, mode: int) -> list[range]:

@@ -19,8 +19,9 @@ from ..statistics import Array, Stats, as_factor, gram
 from ..updates import Known
 from .blocks import Block, nonnegative_encoder, settled
 from .metrics import largest_move, shares
-from .running import Fit, Reviver, column_norms, exact_relative_error
-from .starts import Factors, Placed, Zeros, best_fit
+from .revival import LEAST, best_fit, revive
+from .running import Fit, column_norms, exact_relative_error
+from .starts import Factors, Placed, Zeros
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Step:
             free = np.setdiff1d(np.arange(r), self.block.sets.kept)
             activations[np.ix_(chunk.unseen, free)] = 0
         for j in self.alive:
-            column = self.parts[:, j]
-            activations[:, j] = best_fit(chunk.residual_times(column, [activations, self.parts], 0), column)
+            share = [self.parts[:, j]]
+            activations[:, j] = best_fit(chunk.residual_times(share, [activations, self.parts], 0), share)
         if self.block is not None:
             stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
             if self.measure:
@@ -88,10 +89,6 @@ class Worst:
     errors: Array
     samples: Array
     activations: Array
-
-    def residual(self, parts: Array) -> Array:
-        """What the parts leave of them, where they are observed."""
-        return np.nan_to_num(self.samples - self.activations @ parts.T, nan=0.0)
 
     def __add__(self, other: Worst) -> Worst:
         rows, errors = np.append(self.rows, other.rows), np.append(self.errors, other.errors)
@@ -187,23 +184,18 @@ class Streamed(Fit):
     def restarted(self) -> tuple[list[int], list[int]]:
         """Dead components, and those of them whose parts have started again where the fit is worst.
 
-        The same as `start.revive`, of which all but the activations of the other samples can be done here.
+        For that the worst samples are enough; the activations of all samples follow in the next pass.
         """
         dead = self.dead()
         if not dead.size:
             return [], []
-        parts, sets = self.factors[1], self.blocks[1].sets
-        worst: Worst = self.held.sweep(FindWorst(parts, self.grams[1], dead))
-        least = 1e-12 * self.data.sqnorm / self.data.shape[0]
-        alive: list[int] = []
-        for k, j in enumerate(dead[: len(worst.errors)].tolist()):
-            residual = worst.residual(parts)[k]
-            if worst.errors[k] <= least or residual.max() <= 0:
-                break
-            parts[:, j] = column = sets[j](np.maximum(residual, 0))
-            worst.activations[:, j] = best_fit(worst.residual(parts) @ column, column)
-            alive.append(j)
-        self.grams[1] = gram(parts)
+        worst: Worst = self.held.sweep(FindWorst(self.factors[1], self.grams[1], dead))
+        few = self.data.kind()(worst.samples, check=False)
+        factors = [np.asfortranarray(worst.activations), self.factors[1]]
+        stats = few.statistics(factors, [gram(f) for f in factors], 0)
+        least = LEAST * self.data.sqnorm / self.data.shape[0]
+        alive = revive(few, factors, stats, 0, [b.sets for b in self.blocks], dead, least)
+        self.grams[1] = gram(self.factors[1])
         return dead.tolist(), alive
 
     def penalties(self) -> float:
@@ -218,12 +210,10 @@ class Streamed(Fit):
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
 
 
-def running_fit(
-    data: Data, factors: Factors, blocks: Sequence[Block], revive: Reviver | None, reviving: int | None
-) -> Fit:
+def running_fit(data: Data, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
     """The fit that suits the data."""
     kind = Streamed if isinstance(factors[0], Held) else Fit
-    return kind(data, factors, blocks, revive, reviving)
+    return kind(data, factors, blocks, reviving)
 
 
 @dataclass(frozen=True)

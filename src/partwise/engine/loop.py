@@ -24,8 +24,8 @@ from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import running_fit
 from .metrics import relative_error
-from .running import Fit, Reviver, exact_relative_error, give_unit_norm
-from .starts import Factors, revive
+from .running import Fit, exact_relative_error, give_unit_norm
+from .starts import Factors
 from .summary import summary
 
 
@@ -145,7 +145,7 @@ def factorize(
     kkt_tol: float = 0.0,
     max_time: float | None = None,
     callback: Callback | None = None,
-    revive: Reviver | None = revive,
+    revive: bool = True,
     balance: bool = True,
     started: float | None = None,
     n_threads: int | None = None,
@@ -168,8 +168,8 @@ def factorize(
         Stop when no factor's fixed-point residual exceeds this; 0: never (and it is not computed).
     callback : callable
         Called with an `Iteration` at the start and after each iteration; True stops the fit.
-    revive : callable or None
-        What starts components again that add nothing (never under a penalty); by default where the fit is worst.
+    revive : bool
+        Whether components that add nothing start again where the fit is worst (never under a penalty).
     balance : bool
         Give all factors but the first unit norm at the end, if no set and no penalty minds.
     started : float
@@ -183,8 +183,8 @@ def factorize(
     """
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
-    reviving = next((mode for mode in sorted(order) if blocks[mode].sets.nonnegative), None)
-    fit = running_fit(data, factors, blocks, None if penalised else revive, reviving)
+    free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
+    fit = running_fit(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
     threads = fitting_threads(data.size * factors[1].shape[1], n_threads)
     with interrupts() as interrupted, threads, released_on_error(factors):

@@ -11,14 +11,11 @@ a diagonal D holds the weights of its components: the same sums, over all modes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..data import Whole, Wrapped
-from ..statistics import Array, Stats, gram
-from ..updates import Sets
-from .starts import Factors
+from ..data import Form, Whole, Wrapped
+from ..statistics import Array, Stats
 
 MIDDLE = 2  # the mode of D, where X is a matrix
 MOST = 64  # components with a full D, whose Gram matrix has r⁴ entries
@@ -72,26 +69,17 @@ class WithMiddle(Wrapped):
         return stats.loss(factors[mode], grams[mode])
 
     def squared_error(self, factors: Sequence[Array]) -> float:
+        return float(self.data.squared_error(self.folded(factors)))
+
+    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        form: Form = self.data.left_of(self.folded(factors), mode, i)
+        return form
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        return np.asarray(self.data.residual_times(vectors, self.folded(factors), mode))
+
+    def folded(self, factors: Sequence[Array]) -> list[Array]:
+        """The same model without a middle factor: D is multiplied into the activations."""
         middle = self.middle(factors)
         left = factors[0] * middle if middle.ndim == 1 else factors[0] @ middle
-        return float(self.data.squared_error([np.asfortranarray(left, dtype=self.dtype), *factors[1 : self.modes]]))
-
-
-def revive_unused(data: Any, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
-    """Start components again whose entry of a diagonal D is zero: they may be anything, and D decides if they help.
-
-    Each takes the positive residual of a badly fitted sample as its part, and what fits to that as its activations.
-    """
-    unused = [int(j) for j in dead if factors[MIDDLE][0, j] == 0]
-    errors = data.row_errors(factors, data.statistics(factors, [gram(f) for f in factors], 0), 0)
-    alive = []
-    for j, row in zip(unused, np.argsort(-errors, kind="stable"), strict=False):
-        weights = factors[MIDDLE][0]
-        residual = data.vectors(0, np.array([row]))[:, 0] - factors[1] @ (weights * factors[0][row])
-        if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
-            break
-        factors[1][:, j] = part = sets[1][j](np.maximum(residual, 0))
-        fit = data.times(part, 0) - factors[0] @ (weights * (factors[1].T @ part))
-        factors[0][:, j] = sets[0][j](np.maximum(fit, 0).astype(data.dtype))
-        alive.append(j)
-    return alive
+        return [np.asfortranarray(left, dtype=self.dtype), *factors[1 : self.modes]]

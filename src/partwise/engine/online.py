@@ -17,7 +17,7 @@ from ..data import Chunked, Matrix, named
 from ..statistics import Array, Stats, gram
 from ..updates import State
 from .blocks import Block
-from .starts import dead_components, revive
+from .revival import dead_components, revive
 
 
 @dataclass

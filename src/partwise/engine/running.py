@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ from ..statistics import Array, Stats, gram
 from ..updates import Sets, State
 from .blocks import Block
 from .metrics import relative_error
-from .starts import Factors, dead_components
-
-Reviver = Callable[[Any, Factors, Stats, int, Sequence[Sets], Array], list[int]]
+from .revival import dead_components, revive
+from .starts import Factors
 
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
 
@@ -22,7 +21,7 @@ REVIVALS = 3  # of each component, on average: one that dies again and again has
 class Fit:
     """The factors of a running fit with what is known about them: Gram matrices, states, last statistics.
 
-    ``reviving`` is the mode whose update is preceded by a look for dead components.
+    ``reviving`` is the mode whose update is preceded by a look for dead components, if there is to be one.
     """
 
     def __init__(
@@ -30,12 +29,10 @@ class Fit:
         data: Data,
         factors: Factors,
         blocks: Sequence[Block],
-        revive: Reviver | None = None,
         reviving: int | None = None,
     ) -> None:
         self.data: Any = data
-        self.factors, self.blocks, self.revive = factors, blocks, revive
-        self.reviving = reviving if revive else None
+        self.factors, self.blocks, self.reviving = factors, blocks, reviving
         self.grams = [gram(f) for f in factors]
         self.states: list[State] = [{} for _ in factors]
         self.kept = sorted({j for block in blocks for j in block.sets.kept})  # their scale is not ours to move
@@ -93,8 +90,7 @@ class Fit:
         dead = self.dead()
         if not dead.size:
             return stats
-        assert self.revive is not None
-        if not self.revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
+        if not revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
             return stats
         self.grams = [gram(f) for f in self.factors]
         return self.data.statistics(self.factors, self.grams, mode)

@@ -1,4 +1,4 @@
-"""Where a fit starts, and where a dead component starts again. Sees data and sets."""
+"""Where a fit starts. Sees data and sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Data, Held, Whole
-from ..statistics import Array, Stats, gram
+from ..statistics import Array, gram
 from ..updates import Columns, Known, Sets
 
 Generator = np.random.Generator
@@ -241,37 +241,3 @@ def scale_to(data: Data, factors: Factors, mode: int, kept: Sequence[Sequence[in
         scale *= np.sqrt(data.sqnorm / size)
         scale[own] = 1
         factors[mode] *= scale.astype(factors[mode].dtype)
-
-
-def dead_components(grams: Sequence[Array]) -> Array:
-    """Components that add nothing to the model: one of their columns has vanished beside the others."""
-    dead = np.zeros(len(grams[0]), dtype=bool)
-    for g in grams:
-        dead |= g.diagonal() <= 1e-24 * g.diagonal().max()
-    return np.flatnonzero(dead)
-
-
-def revive(data: Whole, factors: Factors, stats: Stats, mode: int, sets: Sequence[Sets], dead: Array) -> list[int]:
-    """Start ``dead`` components again where the fit is worst; those that found something to fit.
-
-    ``stats`` are those of ``factors[mode]``: they tell, for each of its rows, how badly it is fitted. Component j takes
-    the positive residual of the worst row as its column in the other factor, and in this one what fits best to it, so
-    that the loss falls; ``factors[mode]`` must therefore be one whose columns have no norm to keep.
-    """
-    other = 1 - mode
-    factors[mode][:, dead] = 0
-    errors = data.row_errors(factors, stats, mode)
-    alive = []
-    for j, row in zip(dead, np.argsort(-errors, kind="stable"), strict=False):
-        residual = data.residuals(factors, mode, np.array([row]))[:, 0]
-        if errors[row] <= 1e-12 * data.sqnorm / len(errors) or residual.max() <= 0:
-            break
-        factors[other][:, j] = column = sets[other][j](np.maximum(residual, 0))
-        factors[mode][:, j] = best_fit(data.residual_times(column, factors, mode), column)
-        alive.append(int(j))
-    return alive
-
-
-def best_fit(product: Array, column: Array) -> Array:
-    """What of ``column`` each row takes best, y ≥ 0, where residual·column is ``product``."""
-    return np.asarray(np.maximum(product, 0) / float(column @ column))

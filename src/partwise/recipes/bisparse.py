@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.middle_factor import MIDDLE, MOST, WithMiddle, revive_unused
+from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
 from ..engine.validation import as_choice, as_columns, warn_of_capacity
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
@@ -102,7 +102,7 @@ def bisparse(
         more=[np.asfortranarray(start[None], dtype=task.data.dtype)],
         order=(1, 0, MIDDLE),
         before=(MIDDLE,),
-        revive=revive_unused if diagonal else None,
+        revive=diagonal,
     )
     row = result.factors[MIDDLE][0].astype(float)
     return replace(result, factors=result.factors[:2], middle=np.diag(row) if diagonal else row.reshape(r, r))

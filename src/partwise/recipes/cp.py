@@ -16,7 +16,7 @@ from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.running import exact_relative_error, split_weights
 from ..engine.starts import Factors
-from ..engine.tensor_starts import revive, starting_factors
+from ..engine.tensor_starts import starting_factors
 from ..engine.validation import as_columns, as_count, warn_of_capacity
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
@@ -91,9 +91,7 @@ def cp(
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X are enough
     if free is not None:
-        result = task.run(
-            blocks, order=(*others, free), before=(free,), init=init, scaled=free, revive=revive, balance=False
-        )
+        result = task.run(blocks, order=(*others, free), before=(free,), init=init, scaled=free, balance=False)
         row = np.ones(r)
     else:
         last = len(shape)
@@ -104,7 +102,6 @@ def cp(
             order=(*others, last),
             before=(last,),
             init=init,
-            revive=revive,
             balance=False,
         )
         row = result.factors[last][0].astype(float)

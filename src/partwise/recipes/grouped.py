@@ -61,4 +61,4 @@ def grouped(
     budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), Whole(Grouped(sparsity), task.r))
     other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
     blocks = [other, budget] if mode == 1 else [budget, other]
-    return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=None)
+    return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

@@ -80,7 +80,7 @@ def l0(
         return task.run([other, sparse], before=(0,), scaled=0)
     method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
     sparse = Block(Coding(count, method == "reverse", every), Rows(AtMost(count), task.r))
-    return task.run([sparse, other], before=(0,), scaled=0, revive=None)
+    return task.run([sparse, other], before=(0,), scaled=0, revive=False)
 
 
 @recipe
@@ -133,4 +133,4 @@ def l0_path(
     sparse = Block(Path(count, bool(refit)), Rows(AtMost(count), task.r))
     other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
     blocks = [sparse, other] if mode == 0 else [other, sparse]
-    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=None)
+    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=False)

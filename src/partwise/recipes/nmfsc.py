@@ -69,4 +69,4 @@ def nmfsc(
         Block(Multiplicative() if free else Halving(), activations, normalised=free),
         Block(Multiplicative() if sparsity is None else Halving(), parts),
     ]
-    return task.run(blocks, order=(0, 1), init="random", scaled=1, revive=None)
+    return task.run(blocks, order=(0, 1), init="random", scaled=1, revive=False)

@@ -7,7 +7,6 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.starts import revive
 from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
@@ -117,7 +116,7 @@ def ssnmf(
         init="random" if faithful else "samples",
         scaled=None if faithful else 1 - first,
         tol=0.0 if faithful else 1e-4,
-        revive=None if faithful else revive,
+        revive=not faithful,
     )
 
 

@@ -54,4 +54,4 @@ def tpc(
             blocks.append(Block(Pivot(), sets))
         else:
             blocks.append(Block(Cone(), Columns(tuple(FreeNorm(s) for s in sets))))
-    return task.run(blocks, before=(0,), scaled=0, revive=None)
+    return task.run(blocks, before=(0,), scaled=0, revive=False)

@@ -1,0 +1,88 @@
+"""Where a dead component starts again: in the slices of X that are fitted worst.
+
+A component is dead if it adds nothing to the model, so that its columns can be replaced at no loss. It takes a rank-one
+share of what is left of a badly fitted slice (of a matrix: the positive residual of a sample or feature), and in the
+slices' own mode the y ≥ 0 that fits best to it. The loss can therefore only fall. All that is asked of the data is how
+badly each slice is fitted, what is left of one, and what is left of X along given vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data import Form, Sliced
+from ..statistics import Array, Stats, gram
+from ..updates import Sets
+
+SWEEPS = 5  # of the power method
+LEAST = 1e-12  # of ‖X‖² / slices: a slice whose squared error is no more than this leaves nothing to fit
+NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
+
+
+def dead_components(grams: Sequence[Array]) -> Array:
+    """Components that add nothing to the model, beside the one that adds most; ‖·‖² is the product over the factors."""
+    sizes = math.prod(g.diagonal() for g in grams)
+    return np.flatnonzero(sizes <= NOTHING * np.max(sizes))
+
+
+def revive(
+    data: Sliced,
+    factors: list[Any],
+    stats: Stats,
+    mode: int,
+    sets: Sequence[Sets],
+    dead: Array,
+    least: float | None = None,
+) -> list[int]:
+    """Start ``dead`` components again where the fit is worst; those that found something to fit.
+
+    ``mode`` is that of a factor whose columns have no norm to keep, and ``stats`` are its statistics. If it is that of
+    the weights of a middle factor, the slices are those of mode 0, and the weights stay zero: their own update follows.
+    ``least`` is a squared error that is nothing to fit.
+    """
+    factors[mode][:, dead] = 0
+    order = len(data.shape)
+    weighted = mode == order
+    at = 0 if weighted else mode
+    if weighted:
+        stats = data.statistics(factors, [gram(f) for f in factors], at)
+    errors = data.row_errors(factors, stats, at)
+    least = LEAST * data.sqnorm / len(errors) if least is None else least
+    others = [m for m in range(order) if m != at]
+    alive = []
+    for j, i in zip(dead.tolist(), np.argsort(-errors, kind="stable").tolist(), strict=False):
+        share = rank_one(data.left_of(factors, at, i), [data.shape[m] for m in others], [sets[m][j] for m in others])
+        if errors[i] <= least or share is None:
+            break
+        for m, vector in zip(others, share, strict=True):
+            factors[m][:, j] = vector
+        share = [factors[m][:, j] for m in others]  # in the data's precision
+        fit = best_fit(data.residual_times(share, factors, at), share)
+        factors[at][:, j] = sets[at][j](fit) if weighted else fit
+        alive.append(j)
+    return alive
+
+
+def rank_one(left: Form, shape: Sequence[int], sets: Sequence[Callable[[Array], Array]]) -> list[Array] | None:
+    """A vector for each mode of ``shape``, in its set, whose outer product is near to the slice that ``left`` gives.
+
+    By the power method for tensors; of a slice that is a vector its positive part. None where nothing is positive.
+    """
+    vectors = [np.full(n, n**-0.5) for n in shape]
+    for _ in range(SWEEPS if len(vectors) > 1 else 1):
+        for mode, project in enumerate(sets):
+            vector = np.maximum(left(vectors, mode), 0)
+            size = float(np.linalg.norm(vector))
+            if size == 0:
+                return None
+            vectors[mode] = np.asarray(project(vector / size), dtype=float)
+    return vectors
+
+
+def best_fit(product: Array, vectors: Sequence[Array]) -> Array:
+    """How much of the vectors' outer product each slice takes best, y ≥ 0, where residual·vectors is ``product``."""
+    return np.asarray(np.maximum(product, 0) / math.prod(float(v @ v) for v in vectors))
