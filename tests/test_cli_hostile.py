@@ -54,6 +54,9 @@ from partwise.io import read
         (["info", "text.npy"], 1, "text.npy is not a .npy file that can be read"),
         (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
         (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),
+        (["transform", "tensor.pw", "x.csv", "--out", "y.csv"], 1, "tensor.pw holds a SparseCP, a tensor model"),
+        (["convert", "tensor.pw", "y.csv"], 1, "use partwise.load in Python"),
+        (["show", "tensor.pw"], 1, "a tensor model"),
         (["convert", "x.csv", "y.docx"], 1, "y.docx has an ending that cannot be written"),
     ],
 )
@@ -66,6 +69,7 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
     (here / "text.npy").write_text("hello")
     np.save(here / "tall.npy", np.ones((16, 2)))
     pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
+    pw.SparseCP(2, max_iter=2, tol=0).fit(np.ones((4, 3, 2))).save("tensor.pw")
     if "x.pw" in arguments:
         assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
     before = sorted(path.name for path in here.iterdir())

@@ -8,6 +8,9 @@ import scipy.sparse as sp
 from catalogues import RECIPES, one_of_each, planted
 from scipy.optimize import nnls
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import partwise as pw
 from partwise import SparseNMF
@@ -215,3 +218,32 @@ def test_what_a_message_proposes_is_accepted(X, name):
     with pytest.raises(ValueError, match="needs") as caught:
         SparseNMF(R, recipe=name).fit(X)
     assert "recipe_params" not in str(caught.value)
+
+
+def test_parameters_of_a_recipe_can_be_searched(X):
+    given = {"loss": "squared", "theta": 0.2}
+    model = SparseNMF(R, recipe="nsnmf", recipe_params=given, max_iter=20, random_state=0)
+    search = GridSearchCV(model, {"recipe_params__theta": [0.0, 0.9]}, cv=2).fit(X)
+    scores = [
+        GridSearchCV(model, {"recipe_params": [{"loss": "squared", "theta": theta}]}, cv=2).fit(X).best_score_
+        for theta in (0.0, 0.9)
+    ]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
+    assert scores[0] > scores[1]
+    assert search.best_estimator_.recipe_params == {"loss": "squared", "theta": 0.0}
+    assert given == {"loss": "squared", "theta": 0.2}  # the user's own stays as it was
+
+
+def test_parameters_of_a_recipe_are_parameters():
+    model = SparseNMF(R, recipe="nsnmf")
+    again = clone(model).set_params(recipe_params__theta=0.3, max_iter=7)
+    assert (again.recipe_params, again.max_iter, model.recipe_params) == ({"theta": 0.3}, 7, None)
+    assert again.get_params()["recipe_params__theta"] == 0.3
+    assert "recipe_params__theta" not in again.get_params(deep=False)
+    assert clone(again).get_params() == again.get_params()
+    line = make_pipeline(MinMaxScaler(), again).set_params(sparsenmf__recipe_params__theta=0.6)
+    assert line[-1].recipe_params == {"theta": 0.6}
+    with pytest.raises(ValueError, match="recipe_params has 'tetha', and nsnmf takes only"):
+        again.set_params(recipe_params__tetha=0.3).fit(np.eye(6))
+    with pytest.raises(ValueError, match="Invalid parameter 'recipe_param'"):
+        again.set_params(recipe_param__theta=0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,16 @@ def read_data(options: argparse.Namespace) -> Table:
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
+
+
+def load_matrix_model(path: str | os.PathLike[str]) -> Any:
+    """Load a model; models of tensors are refused."""
+    from ..estimators import load
+
+    model = load(path)
+    if not hasattr(model, "components_"):
+        raise ValueError(f"{path} holds a {type(model).__name__}, a tensor model: use partwise.load in Python")
+    return model
 
 
 def check_targets(options: argparse.Namespace, wanted: Mapping[str, tuple[Any, Sequence[str]]]) -> dict[str, Path]:

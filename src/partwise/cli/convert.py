@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_data, add_verbosity, check_targets, described, facts_about, print_results, read_data
+from .common import (
+    add_data,
+    add_verbosity,
+    check_targets,
+    described,
+    facts_about,
+    load_matrix_model,
+    print_results,
+    read_data,
+)
 
 SUMMARY = "Convert data, or the components of a model, to another format"
 USAGE = "DATA [DATA …] OUT [options]"
@@ -39,11 +48,10 @@ def run(options: argparse.Namespace) -> int:
 
 def convert_model(options: argparse.Namespace) -> int:
     """Write the components of a model."""
-    from ..estimators import load
     from ..io import Table, write_components
     from ..io.table import Rows
 
-    model = load(options.data[0])
+    model = load_matrix_model(options.data[0])
     targets = check_targets(options, {"components": (options.out, ())})
     names = tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
     samples = tuple(getattr(model, "sample_names_", ())) or None

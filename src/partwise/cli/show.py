@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, check_targets, plain
+from .common import PICTURES, check_targets, load_matrix_model, plain
 
 if TYPE_CHECKING:
     from ..engine.summary import Summary
@@ -41,10 +41,9 @@ def run(options: argparse.Namespace) -> int:
     """Load the model, draw, write, print."""
     from ..engine.summary import summary
     from ..engine.validation import as_count
-    from ..estimators import load
 
     targets = check_targets(options, {"picture": (options.png, PICTURES), "report": (options.html, (".html", ".htm"))})
-    model = load(options.model)
+    model = load_matrix_model(options.model)
     known, top = summary(model), as_count(options.top, "top")
     if "picture" in targets:
         from ..plotting import gallery

@@ -12,6 +12,7 @@ from .common import (
     check_targets,
     described,
     facts_about,
+    load_matrix_model,
     print_results,
     read_data,
     with_features,
@@ -43,12 +44,11 @@ def add_options(parser: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Load, read, solve, write, print."""
-    from ..estimators import load
     from ..io import write_activations
     from ..io.write import ACTIVATIONS
 
     targets = check_targets(options, {"activations": (options.out, ACTIVATIONS)})
-    model = load(options.model)
+    model = load_matrix_model(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
     table = read_data(options)

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .hooks import CallbackSupport, Hooks, with_callbacks
 from .restarts import best_fit, warn_if_exhausted
 
 HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
+INNER = "recipe_params__"  # what the names of a recipe's own parameters begin with, in searches
 
 
 class SparseNMF(CallbackSupport, Parts):
@@ -43,7 +44,8 @@ class SparseNMF(CallbackSupport, Parts):
     recipe : str, default="ssnmf"
         The method: a function of `partwise.recipes`. A parameter that it does not take is refused.
     recipe_params : dict, optional
-        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
+        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. Each is also a
+        parameter of its own, ``recipe_params__nonzeros`` for example, which `set_params` and searches can vary.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
     fixed_components : array of shape (at most n_components, n_features), optional
@@ -164,6 +166,20 @@ class SparseNMF(CallbackSupport, Parts):
         self.resume_from = resume_from
         self.random_state = random_state
         self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        params: dict[str, Any] = super().get_params(deep)
+        inner = self.recipe_params if deep and isinstance(self.recipe_params, dict) else {}
+        return params | {f"{INNER}{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
+        if inner:  # a new dict: the old one may be the user's, or another model's
+            self.recipe_params = (self.recipe_params or {}) | inner
+        return self
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
         """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
