@@ -96,7 +96,7 @@ def check_targets(options: argparse.Namespace, wanted: Mapping[str, tuple[Any, S
             raise UsageError(
                 f"{targets[what]} is an input and would be overwritten: choose another file for the {what}"
             )
-    for name in given(("checkpoint", "resume")):
+    for name in given(("checkpoint", "resume_from")):
         if Path(name).resolve() in places.values():
             raise UsageError(f"{name} is the checkpoint and would be overwritten: choose another output file")
     if len(set(places.values())) < len(places):

@@ -7,8 +7,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import FLAGS
 from ..runtime.files import replacing
-from .asked import add_asking, asked_model
+from .asked import BACK, add_asking, add_flags, asked_model
 from .common import PICTURES, add_data, add_verbosity, check_targets, described, facts_about, print_results, read_data
 from .known import set_fixed
 
@@ -48,10 +49,7 @@ def add_options(parser: Any) -> None:
         "--activations-out", metavar="FILE", help="write the activations, one row per sample: .csv, .tsv, .npy"
     )
     group.add_argument("--png", metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
-    group = parser.add_argument_group("Checkpointing")
-    group.add_argument("--checkpoint", metavar="FILE", help="save the state of the fit to this file")
-    group.add_argument("--checkpoint-every", type=int, metavar="N", help="iterations between saves (default: 10)")
-    group.add_argument("--resume", metavar="FILE", help="continue from this checkpoint and keep updating it")
+    add_flags(parser.add_argument_group("Checkpointing"), {name: FLAGS[name] for name in BACK})
     add_verbosity(parser)
 
 
@@ -60,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from ..io.write import ACTIVATIONS, COMPONENTS
     from ..runtime.interrupts import interrupts
 
-    checkpoints = {"checkpoint": options.checkpoint or options.resume, "resume_from": options.resume}
+    checkpoints = {"checkpoint": options.checkpoint or options.resume_from, "resume_from": options.resume_from}
     every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
     model = asked_model(options, **checkpoints, **every)
     wanted = {

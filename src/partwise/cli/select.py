@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
-from .asked import level
+from .asked import add_flags, level
 from .common import (
     PICTURES,
     UsageError,
@@ -35,19 +37,19 @@ For each model: its error on entries hidden from the fit, and how similar the co
 from different starts are. Repeat the command with the same --checkpoint to resume it.
 """
 
-# parameters of `partwise.select`: type or choices, help
-OPTIONS: dict[str, tuple[Any, str]] = {
-    "side": (("components", "activations"), "the factor that is sparse (default: components)"),
-    "holdout": (float, "share of the entries to hide (default: 0.1)"),
-    "n_splits": (int, "number of random sets of hidden entries (default: 3)"),
-    "n_init": (int, "number of starts for each model (default: 3)"),
-    "init": (("samples", "random", "gradual"), "start of the first fit in each series (default: samples)"),
-    "max_iter": (int, "maximum number of iterations (default: 500)"),
-    "tol": (float, "stop when the relative decrease of the loss is at most this (default: 1e-5)"),
-    "missing": (("error", "em"), "NaN is an error, or a missing entry (default: error)"),
-    "n_jobs": (int, "number of processes; -1: one per core (default: 1)"),
-    "random_state": (int, "random seed"),
-    "checkpoint": (str, "save finished fits to this file and resume from it"),
+# parameters of `partwise.select`
+OPTIONS: dict[str, Flag] = {
+    "side": Flag(("components", "activations"), "the factor that is sparse", "components"),
+    "holdout": Flag(float, "share of the entries to hide", "0.1"),
+    "n_splits": Flag(int, "number of random sets of hidden entries", "3"),
+    "n_init": Flag(int, "number of starts for each model", "3"),
+    "init": Flag(("samples", "random", "gradual"), "start of the first fit in each series", "samples"),
+    "max_iter": replace(FLAGS["max_iter"], usual="500"),
+    "tol": replace(FLAGS["tol"], usual="1e-5"),
+    "missing": FLAGS["missing"],
+    "n_jobs": Flag(int, "number of processes; -1: one per core", "1"),
+    "random_state": FLAGS["random_state"],
+    "checkpoint": Flag(str, "save finished fits to this file and resume from it", metavar="FILE"),
 }
 
 
@@ -73,11 +75,7 @@ def add_options(parser: Any) -> None:
         metavar="S",
         help="sparsities: 0.7, an interval 0.2:0.4, or none for no constraint (default: none)",
     )
-    group = parser.add_argument_group("Solver")
-    for name, (kind, text) in OPTIONS.items():
-        flags = [f"--{name.replace('_', '-')}"] + (["--seed"] if name == "random_state" else [])
-        how: dict[str, Any] = {"choices": kind} if isinstance(kind, tuple) else {"type": kind, "metavar": "N"}
-        group.add_argument(*flags, dest=name, help=text, **(how | ({"metavar": "FILE"} if kind is str else {})))
+    add_flags(parser.add_argument_group("Solver"), OPTIONS)
     group = parser.add_argument_group("Output")
     group.add_argument("-o", "--out", metavar="FILE", help="write the table: .csv or .tsv")
     group.add_argument("--png", metavar="FILE", help=f"draw the table: {', '.join(PICTURES)}")

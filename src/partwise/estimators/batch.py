@@ -12,17 +12,18 @@ import numpy as np
 
 from ..engine.chunked_fit import Solved, SolvedInChunks, appraised
 from ..engine.loop import Result
+from ..engine.options import TABLE, with_options
 from ..engine.validation import as_count, as_known, as_penalty
-from ..recipes import DEFAULTS, RECIPES
+from ..recipes import RECIPES
 from ..statistics import Array
 from .base import Parts, as_output
 from .hooks import CallbackSupport, Hooks, with_callbacks
 from .restarts import best_fit, warn_if_exhausted
 
-HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
-INNER = "recipe_params__"  # what the names of a recipe's own parameters begin with, in searches
+INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 
 
+@with_options
 class SparseNMF(CallbackSupport, Parts):
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
@@ -48,36 +49,9 @@ class SparseNMF(CallbackSupport, Parts):
         parameter of its own, ``recipe_params__nonzeros`` for example, which `set_params` and searches can vary.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    fixed_components : array of shape (at most n_components, n_features), optional
-        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
-        NaN, and each row that is not there, is a part to be found.
-    fixed_activations : array of shape (n_samples, at most n_components), optional
-        The activations of the first parts over the training samples, likewise by columns.
-    missing : {"error", "em"}, default="error"
-        What NaN in a dense X means: an error, or a missing entry, of which the fit takes what its own model says (EM).
-        The loss, the errors and the scores are then those of the observed entries.
-    init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
-        Where the fit starts; by default what the recipe starts from.
     n_init : int, default=1
-        Fits from as many starts; the best one is kept.
-    max_iter : int, default=200
-    tol : float, optional
-        Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
-    max_time : float, optional
-        Stop after as many seconds, for each start.
-    n_threads : int, optional
-        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
-    memory_limit : int or str, optional
-        Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
-        (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
-    checkpoint : path, optional
-        A file that the state of the fit is written to every ``checkpoint_every`` iterations and at the end: killed at
-        any moment, the fit can go on from it. For one start only.
-    checkpoint_every : int, default=10
-    resume_from : path, optional
-        A checkpoint to go on from, with the same X and parameters; the answer is, bit for bit, that of a fit that was
-        never stopped.
-    random_state : int, Generator, RandomState or None
+        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept. A checkpoint holds one
+        fit, so that it takes ``n_init=1``.
     verbose : int, default=0
         1: a progress line.
 
@@ -195,7 +169,6 @@ class SparseNMF(CallbackSupport, Parts):
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init}: a checkpoint holds one fit; give n_init=1, and fit from each start")
         hooks = Hooks(self, X, n_init)
-        asked |= {name: getattr(self, name) for name in HANDED_ON}
         best = best_fit(self, partial(recipe, data, self.n_components, **asked), hooks)
         hooks.end()
         activations = self._store(best, data)
@@ -210,7 +183,7 @@ class SparseNMF(CallbackSupport, Parts):
             raise ValueError(f"recipe_params={self.recipe_params!r}: give a dict of the recipe's parameters")
         both = self.sparsity is not None and self.activation_sparsity is not None
         recipe = RECIPES["bisparse" if both and self.recipe == "ssnmf" else self.recipe]
-        own = set(inspect.signature(recipe).parameters) - set(DEFAULTS) - {"X", "n_components"}
+        own = set(inspect.signature(recipe).parameters) - set(TABLE) - {"X", "n_components"}
         extra = self.recipe_params or {}
         allowed = own - set(self.get_params()) | {"kkt_tol"}
         unknown = set(extra) - allowed
