@@ -23,7 +23,32 @@ from .notebook import Shown
 KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_")
 
 
-class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Saved:
+    """An estimator that files can hold."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
+
+        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
+        written whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, partwise
+        >>> model = partwise.SparseNMF(2, sparsity=0.5).fit(np.eye(4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/parts.pw")
+        ...     again = partwise.load(f"{folder}/parts.pw")
+        >>> bool((again.components_ == model.components_).all())
+        True
+        """
+        from .saved import save  # it knows all estimators
+
+        check_is_fitted(self)
+        save(self, path)
+
+
+class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that has found parts, ``components_``."""
 
     components_: Array
@@ -118,27 +143,6 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for name, value in new.items():
             setattr(self, name, value)
         return self
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
-
-        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
-        written whole or not at all.
-
-        Examples
-        --------
-        >>> import tempfile, partwise
-        >>> model = partwise.SparseNMF(2, sparsity=0.5).fit(np.eye(4))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/parts.pw")
-        ...     again = partwise.load(f"{folder}/parts.pw")
-        >>> bool((again.components_ == model.components_).all())
-        True
-        """
-        from .saved import save  # it knows all estimators
-
-        check_is_fitted(self)
-        save(self, path)
 
     def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
         """X as data; what is not in memory is left where it is."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ..statistics import Array
 from .base import Parts, as_output
 from .hooks import CallbackSupport, Hooks, with_callbacks
 from .restarts import best_fit, warn_if_exhausted
+
+INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 
 
 @with_options
@@ -43,7 +45,8 @@ class SparseNMF(CallbackSupport, Parts):
     recipe : str, default="ssnmf"
         The method: a function of `partwise.recipes`. A parameter that it does not take is refused.
     recipe_params : dict, optional
-        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
+        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. Each is also a
+        parameter of its own, ``recipe_params__nonzeros`` for example, which `set_params` and searches can vary.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
     n_init : int, default=1
@@ -138,6 +141,20 @@ class SparseNMF(CallbackSupport, Parts):
         self.random_state = random_state
         self.verbose = verbose
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        params: dict[str, Any] = super().get_params(deep)
+        inner = self.recipe_params if deep and isinstance(self.recipe_params, dict) else {}
+        return params | {f"{INNER}{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
+        if inner:  # a new dict: the old one may be the user's, or another model's
+            self.recipe_params = (self.recipe_params or {}) | inner
+        return self
+
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
         """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
         self.fit_transform(X, observed=observed)
@@ -172,26 +189,21 @@ class SparseNMF(CallbackSupport, Parts):
         unknown = set(extra) - allowed
         if unknown:
             raise ValueError(
-                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {recipe.__name__} takes only "
-                f"{', '.join(sorted(map(repr, allowed)))} there"
+                f"recipe {recipe.__name__} does not accept {quoted(unknown)} in recipe_params, only {quoted(allowed)}"
             )
         given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
         given = {name: value for name, value in given.items() if value is not None}
-        needed = {n for n, p in inspect.signature(recipe).parameters.items() if p.default is p.empty} - {
-            "X",
-            "n_components",
-        }
+        needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         if set(given) - own:
-            why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
+            why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
-                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}{why}, which takes "
-                f"{', '.join(sorted(own))}"
+                f"recipe {recipe.__name__}{why} does not accept {quoted(set(given) - own)}, only {quoted(own)}"
             )
-        missing = sorted(needed - set(given) - set(extra))
+        missing = needed - set(given) - set(extra)
         if missing:
-            where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
-            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
+            where = "" if missing <= set(self.get_params()) else ": pass it in recipe_params"
+            raise ValueError(f"recipe {recipe.__name__} needs {quoted(missing)}{where}")
         return recipe, given | extra
 
     def _sparse_modes(self) -> list[int]:
@@ -221,3 +233,8 @@ class SparseNMF(CallbackSupport, Parts):
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as an error message lists them."""
+    return ", ".join(map(repr, sorted(names)))
