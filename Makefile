@@ -1,14 +1,22 @@
 # make demo: see it work. make test: what must hold after every change. make test-slow: what takes long and rarely breaks.
-# Each sets up .venv first.
+# make reproduce: the paper's figures. Each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2
 
-.PHONY: demo test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
+.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
+
+# all figures of the paper; or FIGURES="figure4 figure5". QUICK=1: tiny sizes. DATA=, OUT=: folders
+FIGURES :=
+QUICK :=
+DATA :=
+OUT := results
+reproduce: $(VENV)/bench
+	$(BIN)/python -m experiments $(FIGURES) $(if $(filter-out 0,$(QUICK)),--quick) $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
 
 test: lint tests jit-off
 
@@ -85,6 +93,10 @@ $(VENV)/made:
 
 $(VENV)/plot: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+$(VENV)/bench: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/made pyproject.toml

@@ -17,6 +17,7 @@ its start. Grey values are divided by 255 (CBCL too, without Hoyer's clipping: "
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,7 +30,10 @@ import numpy as np
 from sklearn.decomposition import NMF, MiniBatchNMF
 from threadpoolctl import threadpool_limits
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments/ lies beside benchmarks/
+
 import partwise as pw
+from experiments import loaders
 from partwise import datasets
 
 Pair = tuple[np.ndarray, np.ndarray]  # activations (samples × r), components (r × features)
@@ -47,12 +51,12 @@ class Problem:
 
 
 PROBLEMS = {
-    "CBCL": Problem(lambda: datasets.load_cbcl(prepared="grey")[0], 49, 200, 4),
-    "CBCL, Hoyer": Problem(lambda: datasets.load_cbcl()[0], 49, 200, 4, (0.7,)),
-    "ORL": Problem(lambda: datasets.load_orl()[0], 25, 200, 6),
+    "CBCL": Problem(lambda: loaders.load_cbcl(prepared="grey")[0], 49, 200, 4),
+    "CBCL, Hoyer": Problem(lambda: loaders.load_cbcl()[0], 49, 200, 4, (0.7,)),
+    "ORL": Problem(lambda: loaders.load_orl()[0], 25, 200, 6),
     "digits": Problem(lambda: datasets.load_digits()[0], 16, 200, 2),
     "swimmer": Problem(lambda: datasets.load_swimmer()[0].astype(float), 17, 200, 2),
-    "sMRI": Problem(lambda: np.asarray(datasets.load_smri()[0], dtype=np.float32), 40, 20, 20, (0.5,)),
+    "sMRI": Problem(lambda: np.asarray(loaders.load_smri()[0], dtype=np.float32), 40, 20, 20, (0.5,)),
 }
 QUICK = Problem(lambda: datasets.load_digits()[0][:200], 5, 5, 0.2, (0.5,))
 
@@ -232,9 +236,12 @@ class Race:
     def run(self) -> None:
         """Print all rows."""
         n, m = self.X.shape
-        print(f"\n{self.name}: {n} × {m}, {self.problem.r} parts, {self.X.dtype}, {self.seeds} seeds", flush=True)
-        heads = ("sparsity", "peer", "error", "seconds", "to its error", "extrap.", "ours ÷ its error")
-        print("| " + " | ".join((*heads, "its sparsity", "dead", "memory MB")) + " |\n|" + "---|" * 10)
+        print(
+            f"\n## {self.name}: {n} × {m}, {self.problem.r} components, {self.X.dtype}, {self.seeds} seeds\n",
+            flush=True,
+        )
+        heads = ("sparsity", "method", "error", "seconds", "time share", "extrapolated", "error ratio")
+        print("| " + " | ".join((*heads, "achieved sparsity", "dead", "memory MB")) + " |\n|" + "---|" * 10)
         free = {name: self.peer(fit) for name, fit in peers_of(self.problem, self.X, None)}
         for init in ("random", "nndsvd"):
             self.compare(None, {k: v for k, v in free.items() if init == "random" or init in k}, init=init)
@@ -254,7 +261,7 @@ class Race:
         default = self.ours(sparsity=sparsity, **asked)
         quick = self.ours(sparsity=sparsity, extrapolate=True, **asked)
         label = f"{sparsity}" if sparsity is not None else f"none, {asked['init']}"
-        self.row(label, "**ours**", default, "", "", "")
+        self.row(label, "**Partwise**", default, "", "", "")
         for name, peer in peers.items():
             shares = default.shares(peer)
             ratio = np.median(np.array(default.errors) / peer.errors)

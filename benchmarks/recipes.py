@@ -16,14 +16,19 @@ at most 5000 entries in the parts: its cone programs grow out of hand.
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments/ lies beside benchmarks/
+
 import partwise as pw
+from experiments import loaders
 from partwise import datasets
 from partwise.data import as_data
 from partwise.engine.starts import scale_to, starting_factors
@@ -31,8 +36,8 @@ from partwise.engine.validation import as_columns
 
 DATA: dict[str, tuple[Callable[[], tuple[np.ndarray, tuple[int, int]]], int]] = {
     "digits": (datasets.load_digits, 16),
-    "CBCL": (datasets.load_cbcl, 49),
-    "ORL": (datasets.load_orl, 25),
+    "CBCL": (loaders.load_cbcl, 49),
+    "ORL": (loaders.load_orl, 25),
 }
 Trace = list[tuple[float, float]]
 

@@ -1,6 +1,9 @@
 """The house's order, read from the sources: imports point down only, one room draws, one room prints."""
 
 import ast
+import importlib
+import operator
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 import partwise
 
 HOME = Path(partwise.__file__).parent
+ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
 FLOORS = [  # lowest first; a room may use what lies below it
     {"runtime"},
     {"projections", "statistics"},
@@ -16,7 +20,7 @@ FLOORS = [  # lowest first; a room may use what lies below it
     {"recipes"},
     {"estimators", "selection"},
     {"io", "plotting", "datasets"},
-    {"pages", "fields", "experiments"},
+    {"pages", "fields"},
     {"cli"},
 ]
 ONLY = {"data": {"statistics", "runtime"}}
@@ -56,7 +60,7 @@ def rooms_used(path):
 def test_there_are_few_rooms():
     rooms = {*ROOMS.values()} - {"__init__", "__main__", "version"}
     assert rooms == set.union(*FLOORS)
-    assert len(rooms - {"experiments"}) <= 15
+    assert len(rooms) <= 15
     assert len(FLOORS) <= 9
 
 
@@ -87,6 +91,11 @@ def test_files_of_a_room_have_an_order_too(room):
         left = {name: others for name, others in left.items() if name not in free}
 
 
+def test_the_package_does_without_the_paper():
+    for path in SOURCES:  # tests find experiments/, users do not
+        assert "experiments" not in {name.split(".")[0] for name in imported(path)}, path
+
+
 def test_one_room_draws_and_one_prints():
     for path, source in SOURCES.items():
         uses = {name.split(".")[0] for name in imported(path)}
@@ -112,3 +121,27 @@ def test_public_names_are_there():
     assert all(getattr(partwise, name).__doc__ for name in partwise.__all__ if name != "__version__")
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         partwise.nonsense  # noqa: B018
+
+
+WALKS = re.findall(r"^### (.*?)\n(.*?)(?=^#|\Z)", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("kind", "text"), WALKS, ids=[kind for kind, _ in WALKS])
+def test_the_walks_lead_through_what_is_there(kind, text):
+    steps = re.findall(r"^\d+\. `(\S+)\.py` `(\S+)`: ", text, re.MULTILINE)
+    assert len(steps) >= 4
+    files = [file for file, _ in steps]
+    left = sum(file in files[:i] and file != files[i - 1] for i, file in enumerate(files))
+    assert len({*files}) <= 20
+    assert left <= 6
+    for file, name in steps:
+        module = importlib.import_module("partwise." + file.removesuffix("/__init__").replace("/", "."))
+        assert operator.attrgetter(name)(module), (file, name)
+
+
+def test_every_room_and_file_is_on_the_page():
+    page = ARCHITECTURE.read_text(encoding="utf-8")
+    assert not [room for room in set.union(*FLOORS) if f"`{room}" not in page]
+    named = ("runtime", "projections", "engine", "data", "selection", "estimators")
+    files = [path for path, room in ROOMS.items() if room in named and path.stem != "__init__"]
+    assert not [str(path) for path in files if f"`{path.name}`" not in page]

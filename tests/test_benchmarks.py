@@ -43,7 +43,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     ],
     "projections": [(r"^ +(?:[\d,]+|at 0\.\d) +# +# +# +#", 32)],
     "race": [
-        (r"^\| [^|]+ \| \*\*ours\*\* \| # ", 3),
+        (r"^\| [^|]+ \| \*\*Partwise\*\* \| # ", 3),
         (r"^\| [^|]+ \| [^*|]+ \| # \| \S+ \| \S+ \| \S+ \| # \| # \(", 12),
     ],
     "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],

@@ -96,7 +96,7 @@ def test_tensors(path, rng, shape, sparsity):
     again = stop_and_go(pw.cp, path, **asked)
     assert_same_result(again, whole)
     np.testing.assert_array_equal(again.weights, whole.weights)
-    with pytest.raises(ValueError, match="X's shape differs"):
+    with pytest.raises(ValueError, match=r"shape is \(6, 5.* there, and \(6, 5"):
         pw.cp(**asked | {"X": rng.random((*shape, 2))} | {"sparsity": None}, resume_from=path)
 
 
@@ -177,14 +177,17 @@ def test_the_estimator_goes_on(path):
 
 
 OTHERS = {
-    "samples": ({"X": X[:-1]}, r"X's shape differs \(\[30, 40\] there, \[29, 40\] here\)"),
+    "samples": ({"X": X[:-1]}, r"shape\[0\] is 30 there, and 29 here"),
     "values": ({"X": X + 0.1}, "its factors leave a loss of .* for this X and these parameters"),
     "order": ({"X": X[::-1]}, "its factors leave a loss of"),
-    "precision": ({"X": X.astype(np.float32)}, "X's precision differs"),
-    "n_components": ({"n_components": 5}, "n_components differs"),
-    "sparsity": ({"sparsity": 0.4}, "the method differs"),
-    "solver": ({"solver": "pivot"}, "the method differs"),
-    "penalty": ({"l1": 0.1}, "the method differs"),
+    "precision": ({"X": X.astype(np.float32)}, "dtype is 'float64' there, and 'float32' here"),
+    "n_components": ({"n_components": 5}, "n_components is 4 there, and 5 here"),
+    "sparsity": ({"sparsity": 0.4}, r"blocks\[1\].sets.sets\[0\].sparsity is 0.5 there, and 0.4 here"),
+    "solver": ({"solver": "pivot"}, r"blocks\[0\].update is Sequential\(.*\) there, and Pivot\(\) here"),
+    "penalty": ({"l1": 0.1}, r"blocks\[0\].l1 is 0.0 there, and 0.1 here"),
+    "start": ({"init": "random"}, "init is 'samples' there, and 'random' here"),
+    "interval": ({"sparsity": (0.4, 0.5)}, r"sets\[0\] is Hoyer\(.* there, and HoyerBetween\("),
+    "one of them": ({"sparsity": [0.5, 0.5, 0.5, 0.6]}, r"sets\[3\].sparsity is 0.5 there, and 0.6 here"),
     "seed": ({"random_state": 1}, "another random_state"),
     "generator": ({"random_state": np.random.Generator(np.random.MT19937(0))}, "another kind of generator"),
     "missing": ({"resume_from": "nowhere.pw"}, "does not exist"),
@@ -203,10 +206,64 @@ def test_another_fit_is_refused(path, name):
 
 def test_another_recipe_is_refused(path):
     pw.nsnmf(X, 4, theta=0.5, max_iter=3, tol=0, checkpoint=path)
-    with pytest.raises(ValueError, match="its factors leave a loss of"):
+    with pytest.raises(ValueError, match=r"parameters is \{'theta': 0.5, .* there, and \{'theta': 0.2"):
         pw.nsnmf(X, 4, theta=0.2, resume_from=path)
-    with pytest.raises(ValueError, match="the method differs"):
+    with pytest.raises(ValueError, match=r"blocks\[0\].update is Sequential\(.* there, and Multiplicative\("):
         pw.nmfsc(X, 4, resume_from=path)
+
+
+def rewritten(path, change):
+    """The checkpoint, its header changed."""
+    header, arrays = read(path)
+    for name in ("arrays", "format"):
+        header.pop(name)
+    change(header)
+    write(path, header, arrays)
+
+
+def test_an_old_file_without_a_new_field_is_good(path):
+    """What a file does not say is what its field has by default, and what is reserved may be there."""
+    pw.ssnmf(X, 4, **FIT | {"max_iter": 5}, checkpoint=path)
+
+    def as_before(header):
+        problem = header["problem"]["fields"]
+        activations, components = problem["blocks"]["tuple"]
+        assert activations["fields"].pop("normalised") is False
+        assert components["fields"].pop("rows") == 0
+        assert components["fields"]["update"]["fields"].pop("order") == "fixed"
+        problem["digest"] = "0123"
+
+    rewritten(path, as_before)
+    assert_same_result(pw.ssnmf(X, 4, **FIT, resume_from=path), pw.ssnmf(X, 4, **FIT))
+    rewritten(path, lambda header: header["problem"]["fields"]["blocks"]["tuple"][0]["fields"].update(l2=0.5))
+    with pytest.raises(ValueError, match=r"blocks\[0\].l2 is 0.5 there, and 0.0 here"):
+        pw.ssnmf(X, 4, **FIT, resume_from=path)
+
+
+@pytest.mark.parametrize("number", [None, 1, 3])
+def test_another_format_is_refused(path, number):
+    pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    rewritten(path, lambda header: header.update(checkpoint_format=number))
+    if number is None:
+        rewritten(path, lambda header: header.pop("checkpoint_format"))
+    match = rf"format {number or 1}, .* from format 2: take the version that has written it \(partwise"
+    with pytest.raises(UnreadableError, match=match):
+        pw.ssnmf(X, 4, **FIT, resume_from=path)
+
+
+def test_a_set_of_your_own_is_never_the_same(path):
+    """Two functions of one name, or even of one text, need not be one set."""
+
+    def fit(**options):
+        return pw.ssnmf(X, 4, **FIT | {"sparsity": lambda b, near=None: np.maximum(b, 0)}, **options)
+
+    assert fit().n_iter == FIT["max_iter"]
+    with pytest.raises(ValueError, match=r"of a set of your own no one can tell \(problem.blocks.1.sets.sets.0"):
+        fit(checkpoint=path)
+    assert not path.exists()
+    pw.ssnmf(X, 4, **FIT, checkpoint=path)
+    with pytest.raises(ValueError, match="of a set of your own no one can tell"):
+        fit(resume_from=path)
 
 
 def test_dask_is_refused(path):
@@ -310,6 +367,8 @@ def test_damaged_and_hostile_checkpoints(path):
         ({"fit": {"dict": {}}}, {}),
         ({"history": 3}, {}),
         ({"problem": {"dict": {"shape": [30, 40], "n_components": 5}}}, {}),
+        ({"problem": {"value": "Problem", "fields": {"shape": {"tuple": [30, 40]}}}}, {}),
+        ({"problem": {"value": "Popen", "fields": {"args": ["true"]}}}, {}),
         ({}, {"fit.factors.1": -arrays["fit.factors.1"]}),
         ({}, {"fit.factors.1": arrays["fit.factors.1"][:3]}),
         ({}, {"fit.grams.0": np.full((4, 3), np.nan)}),

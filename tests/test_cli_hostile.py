@@ -37,7 +37,7 @@ from partwise.io import read
         (["convert", "x.npy", "./x.npy"], 2, "x.npy is read too"),
         (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
         (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
-        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 2 is -1"),
+        (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 1 is -1"),
         (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
         (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
         (["fit", "x.csv", "--parts-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),

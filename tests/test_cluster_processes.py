@@ -149,7 +149,7 @@ def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
 def test_activations_are_dropped_from_any_thread(client):
     """The garbage collector finds them in any, the client's own too."""
     client.run(lambda: importlib.import_module("partwise.data.visits").KEPT.update({("a fit", 0): None}))
-    assert kept(client) == 2
+    assert kept(client) > 0
     client.loop.add_callback(importlib.import_module("partwise.data.workers").forget_everywhere, client, "a fit")
     assert eventually(lambda: kept(client) == 0)
 

@@ -6,8 +6,8 @@ from catalogues import one_at_a_time
 
 pytest.importorskip("matplotlib")
 
-from partwise.plotting import Line, Panel, curves, mosaics
-from partwise.plotting.mosaics import mosaic
+from experiments.curves import Line, Panel, curves
+from experiments.mosaics import mosaic, mosaics
 
 
 def lines():

@@ -83,14 +83,29 @@ def test_the_index_has_every_page():
     assert set(re.findall(r"\]\((\w+\.md)\)", index)) == {page.name for page in PAGES if page.stem != "README"}
 
 
+def script(name):
+    """A script of the docs, as a module."""
+    spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_the_api_page_says_what_the_docstrings_say():
-    spec = spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
-    make_api = module_from_spec(spec)
-    spec.loader.exec_module(make_api)
+    make_api = script("make_api")
     written = make_api.PAGE.read_text(encoding="utf-8")
     assert written == make_api.page(), "run `python docs/make_api.py`"
     assert not [name for name in partwise.__all__ if f"\n| `{name}` | " not in written]
     assert not re.findall(r"^\| `.*` \|\s*\|$", written, re.MULTILINE)
+
+
+def test_the_picture_of_the_race_has_a_dot_for_every_method_and_dataset():
+    make_race = script("make_race")
+    page = make_race.PAGE.read_text(encoding="utf-8")
+    row = "| 0.5 | other | 0.1 | 2.00 | 0.250 | inf | 1.0 | 0.5 (0.5 – 0.5) | 0 | 1 |"
+    assert list(make_race.speedups(f"# Race\n## faces: 9 × 4\n{row}\n")) == [("faces", "0.5", "other", 4.0)]
+    for axes, (_, methods) in zip(make_race.draw(page).axes, make_race.PANELS.values(), strict=True):
+        assert [len(dots.get_xdata()) for dots in axes.lines[:-1]] == [len(methods)] * page.count("\n## ")
 
 
 def test_rooms_need_no_import_of_their_own():

@@ -16,10 +16,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from partwise import datasets
-from partwise.datasets import archive, faces, fetch
-from partwise.datasets.faces import CBCL, ORL, digest
-from partwise.datasets.fetch import Address
+from experiments import loaders
+from experiments.loaders import archive, faces
+from experiments.loaders.faces import CBCL, ORL, digest
+from experiments.loaders.fetch import Address
 
 pooch = pytest.importorskip("pooch")
 PICTURES = np.arange(6 * 2 * 3, dtype=np.uint8).reshape(6, 2, 3)
@@ -142,10 +142,9 @@ def test_arrays_are_read_and_found(tmp_path, monkeypatch, kind):
     assert np.array_equal(SMALL[kind].load(None), PICTURES)
 
 
-@pytest.mark.parametrize("folder", ["shared/data", "cache/partwise"])
-def test_data_is_found_without_being_named(tmp_path, folder):
-    (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / folder / "att_faces.zip").write_bytes(zipped(files("orl")))
+def test_data_in_the_cache_is_found(nowhere):
+    nowhere.mkdir(parents=True)
+    (nowhere / "att_faces.zip").write_bytes(zipped(files("orl")))
     assert np.array_equal(SMALL["orl"].load(None), PICTURES)
 
 
@@ -260,7 +259,7 @@ def test_files_of_another_kind_are_refused(tmp_path, name, save, message):
         SMALL["orl"].load(tmp_path / name)
 
 
-@pytest.mark.parametrize("load", [datasets.load_orl, datasets.load_cbcl])
+@pytest.mark.parametrize("load", [loaders.load_orl, loaders.load_cbcl])
 def test_a_path_that_is_not_there_is_said(load):
     with pytest.raises(FileNotFoundError, match=r"path='nowhere\.zip' is not there"):
         load("nowhere.zip")
@@ -284,14 +283,14 @@ def test_the_loaders_download(served, monkeypatch):
     served.content["att_faces.zip"] = zipped(files("orl"))
     monkeypatch.setattr(faces, "ORL", at(served, "att_faces.zip"))
     monkeypatch.setattr(faces, "CBCL", at(served, "faces.tar.gz", kind="cbcl"))
-    X, shape = datasets.load_orl()
+    X, shape = loaders.load_orl()
     assert shape == (2, 3)
     np.testing.assert_allclose(X, PICTURES.reshape(6, 6) / 255)
-    X, shape = datasets.load_cbcl()
+    X, shape = loaders.load_cbcl()
     assert (X.shape, shape, X.min() >= 0, X.max() <= 1) == ((6, 6), (2, 3), True, True)
-    np.testing.assert_allclose(datasets.load_cbcl(prepared="grey")[0], PICTURES.reshape(6, 6) / 255)
+    np.testing.assert_allclose(loaders.load_cbcl(prepared="grey")[0], PICTURES.reshape(6, 6) / 255)
     with pytest.raises(ValueError, match="prepared='raw' is neither"):
-        datasets.load_cbcl(prepared="raw")
+        loaders.load_cbcl(prepared="raw")
 
 
 BAD = {
@@ -332,8 +331,9 @@ def test_without_a_network_a_sentence_says_what_to_do(nowhere):
         with pytest.raises(FileNotFoundError) as caught:
             replace(SMALL["orl"], addresses=(Address(url),)).load(None)
     assert str(caught.value) == (
-        f"the ORL faces are not in {fetch.folders()[0]} or {nowhere}, and could not be downloaded from {url} "
-        f"(no connection: ConnectionError): put att_faces.zip into {nowhere} by hand, or give its path="
+        f"the ORL faces are not in {nowhere}, and could not be downloaded from {url} "
+        f"(no connection: ConnectionError): put att_faces.zip into {nowhere} by hand, or into a folder that "
+        "PARTWISE_DATA names"
     )
 
 
@@ -352,7 +352,7 @@ def test_a_read_only_cache_is_said(served, nowhere):
         at(served, "att_faces.zip").load(None)
 
 
-def test_without_pooch_the_extra_is_named(monkeypatch):
+def test_without_pooch_the_extra_is_named(tmp_path, monkeypatch):
     real = builtins.__import__
 
     def no_pooch(name, *rest):
@@ -361,5 +361,8 @@ def test_without_pooch_the_extra_is_named(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", no_pooch)
-    with pytest.raises(ImportError, match=r"needs pooch: pip install 'partwise\[download\]'"):
-        datasets.load_orl()
+    with pytest.raises(ImportError, match=r"not in a folder that PARTWISE_DATA names, .* pip install '\.\[paper\]'"):
+        loaders.load_orl()
+    np.savez_compressed(tmp_path / SMALL["orl"].places[0], images=PICTURES)
+    monkeypatch.setenv("PARTWISE_DATA", str(tmp_path))
+    assert np.array_equal(SMALL["orl"].load(None), PICTURES)

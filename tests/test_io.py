@@ -220,7 +220,7 @@ def test_parts_and_loadings_as_tables(tmp_path, X):
     write_parts(tmp_path / "parts.csv", X[:3], table)
     back = read(tmp_path / "parts.csv")
     np.testing.assert_array_equal(back.X, X[:3].T)
-    assert (back.sample_names, back.feature_names) == (FEATURES, ("part_1", "part_2", "part_3"))
+    assert (back.sample_names, back.feature_names) == (FEATURES, ("part_0", "part_1", "part_2"))
     write_loadings(tmp_path / "loadings.tsv.gz", X[:, :2], SAMPLES)
     back = read(tmp_path / "loadings.tsv.gz")
     np.testing.assert_array_equal(back.X, X[:, :2])

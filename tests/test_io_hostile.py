@@ -193,7 +193,7 @@ def test_values_that_are_no_data(tmp_path):
         ("x.npy", "holds complex128, not real numbers"),
         ("x.npz", "not real numbers"),
         ("y.npz", r"shape \(0, 3\): nothing to find parts in"),
-        ("z.npz", "feature 2 of sample 2 is -2"),
+        ("z.npz", "feature 1 of sample 1 is -2"),
     ):
         with pytest.raises(ValueError, match=message):
             read(tmp_path / name)

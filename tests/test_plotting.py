@@ -88,7 +88,7 @@ def test_volumes_are_cut_through_their_peak():
     figure = gallery(volume.reshape(1, -1), (4, 5, 3))
     (image,) = images(figure)
     np.testing.assert_array_equal(image.get_array(), [[0] * 4, [0, 2, 0, 0], [0] * 4, [0] * 4, [0] * 4])  # front on top
-    assert figure.axes[0].get_title() == "part 1, z = 2"
+    assert figure.axes[0].get_title() == "part 0, z = 2"
 
 
 def test_a_mask_puts_features_in_their_places(rng):
@@ -239,6 +239,15 @@ def test_few_samples_are_named():
     assert [text.get_text() for text in axis.get_xticklabels()] == ["x", "y"]
 
 
+def test_what_has_no_name_is_counted_from_0():
+    axis = activations([[1, 0], [0, 2]]).axes[0]
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "1"]
+    assert gallery([[1.0, 2.0]], x=None).axes[0].lines[0].get_xdata().tolist() == [0, 1]
+    bars = gallery([[1.0, 2.0]], kind="bars").axes[0]
+    assert [text.get_text() for text in bars.get_yticklabels()] == ["feature 1", "feature 0"]
+    assert bars.get_title() == "part 0"
+
+
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
@@ -273,7 +282,7 @@ def test_matched_parts_stand_under_each_other(rng, r):
     assert len(pairs) == min(4, r)
     for above, below in pairs:
         label, cosine = below.get_title().split("\n")
-        i, j = (int(re.search(r"part (\d+)", text)[1]) - 1 for text in (above.get_title(), label))
+        i, j = (int(re.search(r"part (\d+)", text)[1]) for text in (above.get_title(), label))
         np.testing.assert_array_equal(above.images[0].get_array(), a[i].reshape(2, 3))
         np.testing.assert_array_equal(below.images[0].get_array(), b[j].reshape(2, 3))
         wanted = a[i] @ b[j] / np.linalg.norm(a[i]) / np.linalg.norm(b[j])

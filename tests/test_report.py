@@ -99,8 +99,8 @@ def test_every_part_has_a_card_and_a_row(kind, source, model):
     options = KINDS[kind] if kind != "images" else {"shape": (3, 4)}
     page = Page(report(held, **options))
     assert len(page.all("figure", class_="card")) == R
-    assert [a["id"] for a in page.all("tr") if "id" in a] == [f"part-{j + 1}" for j in range(R)]
-    assert [a["href"] for a in page.all("a")] == [f"#part-{j + 1}" for j in range(R)]
+    assert [a["id"] for a in page.all("tr") if "id" in a] == [f"part-{j}" for j in range(R)]
+    assert [a["href"] for a in page.all("a")] == [f"#part-{j}" for j in range(R)]
     assert len(page.all("figure", class_="chart")) == {"array": 1}.get(source, 3)
     assert "NaN" not in page.text
 
@@ -116,7 +116,7 @@ def test_the_page_says_what_the_model_knows(model):
         strongest = int(model.activations_[:, j].argmax())
         assert f"s{strongest}" in page.text
         row, column = np.unravel_index(model.components_[j].argmax(), (3, 4))
-        assert f"row {row + 1}, column {column + 1}" in page.text
+        assert f"row {row}, column {column}" in page.text
         assert percent(float(model.explained_[j])) in page.text
     labels = [a["aria-label"] for a in page.all("svg") if "aria-label" in a]
     assert "Sparsity: as asked, to rounding" in labels
@@ -273,7 +273,7 @@ def test_show_prints_every_part(saved, model, capsys):
     for fact in ("15 samples × 12 features", f"{summary(model).relative_error:.4g}"):
         assert fact in printed
     rows = re.findall(r"│ +(\d+) │ +(\S+) │ +(\S+) % │ +(\d+) │", printed)
-    assert [int(row[0]) for row in rows] == [1, 2, 3, 4]
+    assert [int(row[0]) for row in rows] == [0, 1, 2, 3]
     for (_, sparsity, share, count), part, explained in zip(rows, model.components_, model.explained_, strict=True):
         assert float(sparsity) == pytest.approx(float(pw.hoyer_sparsity(part)), abs=1e-4)
         assert float(share) == pytest.approx(100 * explained, abs=0.06)

@@ -20,8 +20,7 @@ from partwise.cli.select import ranks as ranks_of
 from partwise.datasets import planted
 from partwise.engine.progress import counting_line
 from partwise.plotting import selection as draw
-from partwise.selection import Selection, heldout, paths, search
-from partwise.selection import records as finished
+from partwise.selection import Selection, heldout, paths, records, search
 
 QUICK = {"n_splits": 2, "n_init": 2, "max_iter": 4, "tol": 0.0, "random_state": 0}
 SHAPE = (12, 9)
@@ -102,7 +101,7 @@ def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, m
     dense = np.where(X > 0.4, X, 0)
     assert pw.select(sp.csr_array(dense), 2, **QUICK).rows == pw.select(dense, 2, **QUICK).rows
     monkeypatch.setattr(heldout, "DENSE_ENTRIES", 12 * 9 - 1)
-    with pytest.raises(ValueError, match=r"sparse and of shape \(12, 9\).*observed= as a sparse mask"):
+    with pytest.raises(ValueError, match=r"sparse, of shape \(12, 9\).*observed= as a sparse mask"):
         pw.select(sp.csr_array(dense), 2, **QUICK)
 
 
@@ -158,30 +157,30 @@ def test_the_same_table_whatever_the_number_of_workers(X, backend):
 
 
 def stopping(monkeypatch, after):
-    """A search that is interrupted after so many paths; the calls that it makes."""
-    gone = []
+    """Interrupt a search after so many paths; return the list of paths that it fits."""
+    fitted = []
 
-    def go(*arguments):
-        if len(gone) == after:
+    def fit_path(*arguments):
+        if len(fitted) == after:
             raise KeyboardInterrupt
-        gone.append(arguments[2:])
-        return paths.go(*arguments)
+        fitted.append(arguments[2:])
+        return paths.fit_path(*arguments)
 
-    monkeypatch.setattr(search, "go", go)
-    return gone
+    monkeypatch.setattr(search, "fit_path", fit_path)
+    return fitted
 
 
 @pytest.mark.parametrize("seed", [0, None])
 def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
     asked = {"sparsities": [None, (0.2, 0.4)], "checkpoint": tmp_path / "search.json", **QUICK, "random_state": seed}
-    gone = stopping(monkeypatch, 3)
+    before = stopping(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
         pw.select(X, [1, 2], **asked)
-    assert len(gone) == 3
+    assert len(before) == 3
     rest = stopping(monkeypatch, 9)
     found = pw.select(X, [1, 2], **asked)
     assert len(rest) == 1
-    assert not {*rest} & {*gone}
+    assert not {*rest} & {*before}
     seed = json.loads((tmp_path / "search.json").read_text())["seed"] if seed is None else None
     if seed is None:
         assert found.rows == pw.select(X, [1, 2], **{**asked, "checkpoint": None}).rows
@@ -197,12 +196,12 @@ def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
     ("change", "what"),
     [({"sparsities": [0.3]}, "sparsities"), ({"random_state": 1}, "random_state"), ({"max_iter": 5}, "max_iter")],
 )
-def test_another_question_is_refused(X, tmp_path, change, what):
+def test_a_checkpoint_with_other_settings_is_refused(X, tmp_path, change, what):
     asked = {**QUICK, "checkpoint": tmp_path / "search.json"}
     pw.select(X, 1, **asked)
-    with pytest.raises(ValueError, match=f"another search \\({what} differ\\): give another path"):
+    with pytest.raises(ValueError, match=f"a search with different {what}: use another path"):
         pw.select(X, 1, **{**asked, **change})
-    with pytest.raises(ValueError, match=r"another search \(X differ\)"):
+    with pytest.raises(ValueError, match="a search with different X"):
         pw.select(X + 1e-9, 1, **asked)
 
 
@@ -218,18 +217,18 @@ def test_a_damaged_checkpoint_is_refused_and_stays(X, tmp_path, damage):
     else:
         path.write_bytes(b"\xff\xfe\x00" if damage == "binary" else damage.encode())
     left = path.read_bytes()
-    with pytest.raises(ValueError, match="holds no search, or a damaged one"):
+    with pytest.raises(ValueError, match="is not a search checkpoint, or is damaged"):
         pw.select(X, 1, **asked)
     assert path.read_bytes() == left
 
 
 def test_a_checkpoint_that_cannot_be_written_is_found_out_first(X, tmp_path, monkeypatch):
-    gone = stopping(monkeypatch, 9)
+    fitted = stopping(monkeypatch, 9)
     with pytest.raises(ValueError, match="cannot be written"):
         pw.select(X, 1, checkpoint=tmp_path / "nowhere" / "search.json", **QUICK)
-    assert not gone
-    with pytest.raises(ValueError, match="holds no search"):
-        finished.read(tmp_path)
+    assert not fitted
+    with pytest.raises(ValueError, match="is not a search checkpoint"):
+        records.read(tmp_path)
 
 
 def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
@@ -257,7 +256,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"side": "parts"}, "side='parts' is not one of"),
         ({"holdout": 0}, "holdout=0: give a share between 0 and 1"),
         ({"holdout": 1.5}, "holdout=1.5"),
-        ({"holdout": 0.001}, "holds out 0 entries of X, which tell nothing"),
+        ({"holdout": 0.001}, "holds out 0 entries of X, none of them above zero"),
         ({"n_splits": 0}, "n_splits=0"),
         ({"n_init": 0}, "n_init=0"),
         ({"init": "nndsvd"}, "init='nndsvd' is not one of"),
@@ -269,7 +268,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"checkpoint": 3}, "checkpoint=3: give the path"),
         ({"X": -np.ones((3, 3))}, "negative"),
         ({"X": np.full((3, 3), np.nan)}, "(?i)nan"),
-        ({"X": np.zeros((6, 6))}, "none is above zero"),
+        ({"X": np.zeros((6, 6))}, "none of them above zero"),
         ({"X": np.ones(3)}, "(?i)2-dimensional|two|shape"),
     ],
 )

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..version import __version__
-from . import convert, demo, fit, info, reproduce, select, show, transform
+from . import convert, demo, fit, info, select, show, transform
 from .common import UsageError
 
 # each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
-COMMANDS = (info, select, fit, show, transform, convert, demo, reproduce)
+COMMANDS = (info, select, fit, show, transform, convert, demo)
 
 EPILOG = """\
 a first half hour:

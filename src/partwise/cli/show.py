@@ -101,7 +101,7 @@ def print_tables(known: Summary, top: int) -> None:
             names = [name.removeprefix("feature ") for name in names]
         explained = "" if known.explained is None else percent(float(known.explained[j]))
         count = int((known.components[j] != 0).sum())
-        parts.add_row(str(j + 1), f"{known.sparsity[j]:.4f}", explained, str(count), escape(", ".join(names)))
+        parts.add_row(str(j), f"{known.sparsity[j]:.4f}", explained, str(count), escape(", ".join(names)))
     Console().print(facts, parts, sep="\n")
 
 
@@ -118,7 +118,7 @@ def as_record(known: Summary, top: int) -> dict[str, Any]:
         "stop_reason": known.stop_reason,
         "parts": [
             {
-                "part": j + 1,
+                "part": j,
                 "sparsity": None if known.sparsity[j] != known.sparsity[j] else float(known.sparsity[j]),
                 "explained": None if known.explained is None else float(known.explained[j]),
                 "features": [list(pair) for pair in known.strongest_features(j, top)],

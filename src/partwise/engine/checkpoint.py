@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from ..data import Chunked, Data
 from ..runtime.archive import UnreadableError, kind_of, read, write
 from ..runtime.files import check_replaceable, leftovers
-from ..runtime.packing import packed, unpacked
+from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array
 from ..updates import Known
 from .blocks import Block
@@ -24,18 +24,84 @@ from .running import Fit
 from .starts import Factors, Given
 from .validation import warn_user
 
-PROBLEM = {"shape": "X's shape", "dtype": "X's precision", "n_components": "n_components", "method": "the method"}
+FORMAT = 2  # of the state of a fit; a reader takes no other
 
 
 class CheckpointWarning(RuntimeWarning):
     """A checkpoint could not be written; the fit goes on."""
 
 
-def problem_of(data: Data, r: int, blocks: Sequence[Block], order: Sequence[int]) -> dict[str, Any]:
-    """What a fit is about, as far as a checkpoint must agree with it: not how long it goes on."""
-    text = re.sub(r" at 0x[0-9a-f]+", "", repr((list(blocks), tuple(order))))  # where a set of the user's own lies
-    method = hashlib.sha256(text.encode()).hexdigest()
-    return {"shape": list(data.shape), "dtype": data.dtype.name, "n_components": r, "method": method}
+@dataclass(frozen=True)
+class Problem:
+    """What a fit is about, by name: a fit can go on from a checkpoint if all of it is the same.
+
+    A field that is new needs a default, which says what fits did before there was the field: so old files stay good.
+
+    Parameters
+    ----------
+    shape, dtype
+        Those of X.
+    n_components, blocks, order, before, balance
+        As in `factorize`.
+    revives : bool
+        Whether dead components start again.
+    init : str
+        The name of the start; "given" if it was the user's own.
+    parameters : dict
+        What else the recipe was asked for, where the blocks do not show it.
+    digest : str, optional
+        Of the values of X. Reserved: it is not written and not compared yet.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    n_components: int
+    blocks: tuple[Block, ...]
+    order: tuple[int, ...]
+    before: tuple[int, ...]
+    balance: bool
+    revives: bool
+    init: str
+    parameters: dict[str, Any]
+    digest: str | None = field(default=None, compare=False)
+
+    def packed(self) -> Any:
+        """The problem for a file; ValueError if there is a set in it that no file can describe."""
+        arrays: dict[str, Array] = {}
+        try:
+            return packed(self, "problem", arrays, CLASSES)
+        except StorageError as error:
+            raise ValueError(
+                f"checkpoint and resume_from need to know whether two fits are the same, and of a set of your own no "
+                f"one can tell ({error}): fit without them, or with sets of partwise"
+            ) from error
+
+
+ROOMS = [vars(import_module(f"partwise.{room}")) for room in ("projections", "updates")]
+CLASSES = {  # what a problem is made of
+    kind.__name__: kind
+    for kind in (Problem, Block, *chain.from_iterable(room.values() for room in ROOMS))
+    if isinstance(kind, type) and is_dataclass(kind)
+}
+
+
+def differences(there: Any, here: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The fields in which two values differ, by name, and what they are.
+
+    >>> from partwise.projections import Hoyer
+    >>> list(differences((Hoyer(0.5), Hoyer(0.5)), (Hoyer(0.5), Hoyer(0.4)), "sets"))
+    [('sets[1].sparsity', 0.5, 0.4)]
+    """
+    if is_dataclass(here) and type(there) is type(here):
+        for one in fields(here):
+            if one.compare:
+                inner = f"{name}.{one.name}" if name else one.name
+                yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
+    elif isinstance(here, tuple) and isinstance(there, tuple) and len(there) == len(here):
+        for i, pair in enumerate(zip(there, here, strict=True)):
+            yield from differences(*pair, f"{name}[{i}]")
+    elif there != here:
+        yield name, there, here
 
 
 class Checkpoint:
@@ -49,12 +115,14 @@ class Checkpoint:
     path : path
     every : int
         Iterations.
-    about : dict
-        What else the file shall say: the problem, and the state of the random generator.
+    problem : Problem
+    random : dict
+        The states of the random generator, before the start was drawn and after.
     """
 
-    def __init__(self, path: Path, every: int, about: Mapping[str, Any]) -> None:
-        self.path, self.every, self.about, self.failed = path, every, about, False
+    def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, Any]) -> None:
+        self.path, self.every, self.failed = path, every, False
+        self.problem, self.random = problem.packed(), dict(random)
         for unfinished in leftovers(path):
             rmtree(unfinished, ignore_errors=True)
 
@@ -65,8 +133,9 @@ class Checkpoint:
     def write(self, fit: Fit, history: Mapping[str, Any]) -> None:
         """Write the state after an iteration."""
         arrays: dict[str, Array] = {}
-        state = {**self.about, "fit": fit.snapshot(), "history": dict(history)}
-        header = {"kind": "checkpoint", **{name: packed(value, name, arrays) for name, value in state.items()}}
+        state = {"random": self.random, "fit": fit.snapshot(), "history": dict(history)}
+        header = {"kind": "checkpoint", "checkpoint_format": FORMAT, "problem": self.problem}
+        header |= {name: packed(value, name, arrays) for name, value in state.items()}
         try:
             write(self.path, header, arrays)
         except OSError as error:
@@ -97,7 +166,7 @@ class Resumed:
     """The state of a fit, read from a file."""
 
     path: Path
-    problem: Mapping[str, Any]
+    problem: Problem
     random: Mapping[str, Any]
     fit: Mapping[str, Any]
     history: Mapping[str, Any]
@@ -110,9 +179,14 @@ class Resumed:
         header, arrays = read(path)
         if header.get("kind") != "checkpoint":
             raise UnreadableError(f"{path} is not a checkpoint: partwise.load reads models")
+        if header.get("checkpoint_format") != FORMAT:
+            raise UnreadableError(
+                f"{path} is a checkpoint in format {header.get('checkpoint_format', 1)}, and this version of partwise "
+                f"goes on from format {FORMAT}: take the version that has written it ({header.get('written_by')})"
+            )
         try:
-            names = ("problem", "random", "fit", "history")
-            resumed = cls(path, **{name: dict(unpacked(header[name], arrays)) for name in names})
+            state = {name: dict(unpacked(header[name], arrays)) for name in ("random", "fit", "history")}
+            resumed = cls(path, problem=unpacked(header["problem"], arrays, CLASSES), **state)
             resumed.check_state()
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{path} does not hold the state of a fit: {error}") from error
@@ -120,7 +194,9 @@ class Resumed:
 
     def check_state(self) -> None:
         """Refuse a state that no fit can have."""
-        shape, r = self.problem["shape"], self.problem["n_components"]
+        if not isinstance(self.problem, Problem):
+            raise ValueError("it does not say what it is about")
+        shape, r = self.problem.shape, self.problem.n_components
         factors, grams, states = (self.fit[name] for name in ("factors", "grams", "states"))
         losses, times = self.history["losses"], self.history["times"]
         if not len(factors) == len(grams) == len(states) >= len(shape) >= 2 or type(self.fit["revivals"]) is not int:
@@ -141,14 +217,14 @@ class Resumed:
         ):
             raise ValueError("its history is not one of a fit")
 
-    def check(self, problem: Mapping[str, Any]) -> None:
-        """Refuse to go on with another problem."""
-        for name, what in PROBLEM.items():
-            if self.problem.get(name) != problem[name]:
-                there = "" if name == "method" else f" ({self.problem.get(name)} there, {problem[name]} here)"
-                raise ValueError(
-                    f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {what} differs{there}"
-                )
+    def check(self, problem: Problem) -> None:
+        """Refuse to go on with another problem, or with one of which no one can tell."""
+        problem.packed()
+        for name, there, here in differences(self.problem, problem):
+            raise ValueError(
+                f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} is {there!r} there, and "
+                f"{here!r} here"
+            )
 
     def check_known(self, known: Sequence[Known | None]) -> None:
         """Refuse to go on with other known columns: those of the file would stay in their place."""

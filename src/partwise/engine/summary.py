@@ -112,7 +112,7 @@ def summary(model: Any) -> Summary:
 
     >>> found = summary([[3.0, 0.0, 4.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     >>> found.n_components, found.sparsity.round(3), found.strongest_features(0)
-    (2, array([0.6, 1. ]), [('feature 3', 4.0), ('feature 1', 3.0)])
+    (2, array([0.6, 1. ]), [('feature 2', 4.0), ('feature 0', 3.0)])
     """
     if isinstance(model, Summary):
         return model
@@ -232,4 +232,4 @@ def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str,
     top = min(top, len(values))
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))
     order = order[np.argsort(-values[order], kind="stable")]
-    return [(f"{kind} {i + 1}" if names is None else str(names[i]), float(values[i])) for i in order if values[i] > 0]
+    return [(f"{kind} {i}" if names is None else str(names[i]), float(values[i])) for i in order if values[i] > 0]

@@ -44,7 +44,7 @@ def small_gallery(known: Summary) -> str:
     except ImportError:
         return ""
     style = "height: 64px; image-rendering: pixelated; border: 1px solid #8884"
-    images = (f'<img src="{uri}" alt="part {j + 1}" style="{style}">' for j, uri in enumerate(pictures))
+    images = (f'<img src="{uri}" alt="part {j}" style="{style}">' for j, uri in enumerate(pictures))
     more = known.n_components - len(pictures)
     rest = f"<span>and {more} more</span>" if more else ""
     return f'<div style="display: flex; flex-wrap: wrap; gap: 4px">{"".join(images)}{rest}</div>'

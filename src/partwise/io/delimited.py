@@ -82,12 +82,12 @@ def opened(path: Path) -> Any:
 
 def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: int) -> Array:
     """The table as an array; the first cell that is no number is named."""
-    for j, (_, column) in enumerate(frame.items()):
+    for j, (place, column) in enumerate(frame.items()):
         if column.dtype.kind in "buif":
             continue
         for i, cell in enumerate(column):
             if isinstance(cell, str) and not _is_number(cell):
-                where = f"column {columns[j]!r}" if columns else f"column {j + 1}"
+                where = f"column {columns[j]!r}" if columns else f"column {place + 1}"  # as editors count
                 raise ValueError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number")
     return np.asarray(frame.to_numpy(dtype=float))
 

@@ -149,8 +149,8 @@ class Table:
 
 
 def numbers(count: int) -> tuple[str, ...]:
-    """Names for what has none: counted from 1, as people do."""
-    return tuple(str(k + 1) for k in range(count))
+    """Names for what has none: counted from 0, as Python does."""
+    return tuple(str(k) for k in range(count))
 
 
 def part_names(r: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ PLACES = 240  # points of a line at most: a picture is no wider
 
 def thumbnail(look: Look, known: Summary, part: int) -> str:
     """A small picture of a part: an image, a line, or bars."""
-    weights, name = known.components[part], f"part {part + 1}"
+    weights, name = known.components[part], f"part {part}"
     if isinstance(look, Images):
         pixels = look.pixels(weights)
         height, width = pixels.shape
@@ -66,8 +66,8 @@ def gallery(known: Summary, look: Look) -> str:
         said = "" if known.explained is None else f"<span>{percent(float(known.explained[j]))}</span>"
         slice_ = f" <small>z = {look.peak(known.components[j])}</small>" if isinstance(look, Volumes) else ""
         cards.append(
-            f'<figure class="card"><a href="#part-{j + 1}">{thumbnail(look, known, j)}</a>'
-            f"<figcaption>Part {j + 1}{slice_}{said}</figcaption></figure>"
+            f'<figure class="card"><a href="#part-{j}">{thumbnail(look, known, j)}</a>'
+            f"<figcaption>Part {j}{slice_}{said}</figcaption></figure>"
         )
     return f'<div class="gallery {kind}">{"".join(cards)}</div>'
 
@@ -130,13 +130,13 @@ def table(known: Summary, look: Look, top: int) -> str:
     )
     rows = []
     for j in range(known.n_components):
-        cells = [f'<th scope="row" role="rowheader" data-key="{j + 1}">{picture}{j + 1}</th>']
+        cells = [f'<th scope="row" role="rowheader" data-key="{j}">{picture}{j}</th>']
         for column in shown:
             key = html.escape(str(column.keys[j]))
             cells.append(
                 f'<td role="cell" data-label="{column.heading}" data-key="{key}"><div>{column.cells[j]}</div></td>'
             )
-        rows.append(f'<tr role="row" id="part-{j + 1}">{"".join(cells)}</tr>')
+        rows.append(f'<tr role="row" id="part-{j}">{"".join(cells)}</tr>')
     return (
         f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'

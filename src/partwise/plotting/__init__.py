@@ -5,23 +5,16 @@ save (``figure.savefig("parts.png")``), change, or draw into another one (``figu
 """
 
 from .compare import compare
-from .curves import Line, Panel, curves
 from .gallery import gallery, new_figure
 from .heat import activations
 from .history import convergence, sparsity_histogram
-from .mosaics import draw_mosaic, mosaics
 from .selection import selection
 
 __all__ = [
-    "Line",
-    "Panel",
     "activations",
     "compare",
     "convergence",
-    "curves",
-    "draw_mosaic",
     "gallery",
-    "mosaics",
     "new_figure",
     "selection",
     "sparsity_histogram",

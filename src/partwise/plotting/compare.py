@@ -48,7 +48,7 @@ def compare(
     >>> import numpy as np
     >>> figure = compare(np.eye(3), 2 * np.eye(3)[::-1], (1, 3))
     >>> figure.axes[3].get_title().split(chr(10))
-    ['b: part 3', 'cosine 1']
+    ['b: part 2', 'cosine 1']
     """
     if len(labels) != 2:
         raise ValueError(f"labels={labels!r}: give a pair of names, one for each model")
@@ -67,8 +67,8 @@ def compare(
     for k, (i, j, cosine) in enumerate(pairs):
         row, column = divmod(k, across)
         left, bottom = column == 0, k + across >= len(pairs)
-        said = f"{labels[1]}: part {j + 1}\ncosine {cosine:.3g}"
-        draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i + 1}", left, False)
+        said = f"{labels[1]}: part {j}\ncosine {cosine:.3g}"
+        draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i}", left, False)
         draw_part(axes[2 * row + 1, column], looks[1], second.components[j], said, left, bottom)
     alone = abs(first.n_components - second.n_components)
     words = f"mean cosine {matching.cosines.mean():.3g}" + (f", {alone} parts without a match" if alone else "")

@@ -96,7 +96,7 @@ def gallery(
 def as_labels(labels: bool | Sequence[str], r: int) -> list[str]:
     """What is written over each part; nothing for False."""
     if isinstance(labels, bool):
-        return [f"part {j + 1}" for j in range(r)] if labels else []
+        return [f"part {j}" for j in range(r)] if labels else []
     if len(labels) != r:
         raise ValueError(f"{len(labels)} labels for {r} parts: give one for each")
     return [str(label) for label in labels]

@@ -55,25 +55,19 @@ def activations(
     if names is not None and len(names) != len(values):
         raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one for each")
     n, r = values.shape
-    words = [str(j + 1) for j in range(r)] if labels is None else as_labels(labels, r)
+    words = [str(j) for j in range(r)] if labels is None else as_labels(labels, r)
     order = by_strongest_part(values) if ordered else np.arange(n)
     figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
     axis = figure.subplots()
     top = float(values.max())
-    limits: dict[str, Any] = {
-        "vmin": 0,
-        "vmax": top if top > 0 else 1,
-        "extent": (0.5, r + 0.5, n + 0.5, 0.5),
-    }  # counted from 1
+    limits: dict[str, Any] = {"vmin": 0, "vmax": top if top > 0 else 1}
     image = axis.imshow(values[order], cmap="viridis", aspect="auto", interpolation="nearest", **limits)
     figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
     step = -(-r // (12 if labels is None else 30))
-    axis.set_xticks(range(1, r + 1, step), [shortened(w) for w in words[::step]], parse_math=False)
+    axis.set_xticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
     axis.tick_params(axis="x", rotation=0 if labels is None else 90)
     if names is not None and n <= NAMED:
-        axis.set_yticks(
-            range(1, n + 1), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False
-        )
+        axis.set_yticks(range(n), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False)
     axis.set_xlabel("part")
     axis.set_ylabel("sample, by strongest part" if ordered else "sample")
     if title:

@@ -85,7 +85,7 @@ def as_named(models: Any, labels: Sequence[str] | None) -> list[tuple[str, Summa
     alone = not isinstance(models, list | tuple)
     models = [models] if alone else list(models)
     if labels is None:
-        labels = [""] if len(models) == 1 else [f"fit {k + 1}" for k in range(len(models))]
+        labels = [""] if len(models) == 1 else [f"fit {k}" for k in range(len(models))]
     if not models or len(labels) != len(models):
         raise ValueError(f"{len(labels)} labels for {len(models)} models: give one for each, and at least one model")
     return [(str(label), summary(model)) for label, model in zip(labels, models, strict=True)]

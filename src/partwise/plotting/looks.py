@@ -85,7 +85,7 @@ class Images:
     def place(self, feature: int) -> str:
         """What a feature without a name is called: where it is."""
         row, column = self.index(feature)
-        return f"row {row + 1}, column {column + 1}"
+        return f"row {row}, column {column}"
 
     def index(self, feature: int) -> tuple[int, ...]:
         """Where a feature is in the array."""
@@ -260,7 +260,7 @@ def check_fit(summary: Summary, shape: tuple[int, ...], mask: Array | None, kind
 
 def as_abscissa(x: Any, m: int) -> Array:
     """Where the ``m`` features lie on the axis; by default they are counted."""
-    places = np.arange(1, m + 1) if x is None else np.asarray(x)
+    places = np.arange(m) if x is None else np.asarray(x)
     if places.shape != (m,) or places.dtype.kind not in "buif":
         raise ValueError(f"x has shape {places.shape} and dtype {places.dtype}: give {m} numbers, one for each feature")
     return places

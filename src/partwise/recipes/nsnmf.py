@@ -77,5 +77,8 @@ def nsnmf(
         blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), free) for mode in (0, 1)]
         init = "samples"
     before = () if loss == "kl" else (0,)
-    result = task.run(blocks, data=data, before=before, init=init, scaled=0, revive=False, balance=False)
+    asked = {"theta": theta, "loss": loss}
+    result = task.run(
+        blocks, data=data, before=before, init=init, scaled=0, revive=False, balance=False, parameters=asked
+    )
     return replace(result, middle=smoothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Literal, TypedDict, TypeVar, cast
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..data import Chunked, Data, Matrix, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Resumed, check_place, problem_of
+from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Callback, Result, factorize
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -193,10 +193,12 @@ class Task:
         tol: float = 1e-4,
         revive: bool = True,
         balance: bool = True,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to the data, or to ``data`` in its place, with the recipe's own defaults.
 
-        ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by.
+        ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by; ``parameters`` are
+        those that make it another fit, and that neither the blocks nor the shape of X show.
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
@@ -220,7 +222,18 @@ class Task:
             )
 
         own = blocks[: len(blocks) - len(more)]
-        problem = problem_of(self.data, self.r, blocks, order)
+        problem = Problem(
+            tuple(self.data.shape),
+            self.data.dtype.name,
+            self.r,
+            tuple(blocks),
+            tuple(order),
+            tuple(before),
+            balance,
+            revive,
+            start if isinstance(start, str) else "given",
+            dict(parameters or {}),
+        )
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
@@ -233,8 +246,8 @@ class Task:
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
-            about = {"problem": problem, "random": {"before": self.before, "after": self.rng.bit_generator.state}}
-            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, about)
+            random = {"before": self.before, "after": self.rng.bit_generator.state}
+            checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None)

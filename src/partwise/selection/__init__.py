@@ -1,4 +1,4 @@
-"""Which rank, which sparsity: models compared on entries that they have not seen, and shown in a table."""
+"""Model selection: compare ranks and sparsities on held-out entries of X."""
 
 from .result import Selection
 from .search import select

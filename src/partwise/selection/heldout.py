@@ -1,4 +1,4 @@
-"""Entries of X that a fit does not see, and how well it guesses them."""
+"""Split X into training and held-out entries, and measure the held-out error."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ..data.observed import MissingSparse
 from ..engine.metrics import relative_error
 from ..statistics import Array
 
-DENSE_ENTRIES = 2**26  # a sparse X of at most so many entries, zeros included, is made dense
-CHUNK = 2**16  # entries that are guessed at once
+DENSE_ENTRIES = 2**26  # a sparse X with at most this many entries, zeros included, is converted to dense
+CHUNK = 2**16  # held-out entries predicted at a time
 
 
 @dataclass(frozen=True)
 class Observed:
-    """X and where it is observed: an array and a mask (None: everywhere), or a CSR matrix that stores just that."""
+    """X and its observed mask: a dense array with a mask (None: all observed), or a CSR matrix of observed entries."""
 
     matrix: Any
     mask: Array | None = None
 
     @classmethod
     def of(cls, X: Any, missing: bool, observed: Any) -> Observed:
-        """X, checked. A sparse X without ``observed`` is so everywhere, and made dense if that is not much."""
+        """Validate X. A sparse X without ``observed`` counts as fully observed and is converted to dense if small."""
         data = as_data(X, None, missing, observed)
         if isinstance(data, Chunked):
-            raise ValueError("select needs X in memory, and this X is read in chunks: give a random subset of samples")
+            raise ValueError("select needs X in memory, but this X is read in chunks: give a random subset of samples")
         if isinstance(data, Missing):
             check_seen(data.counts(1))
             return cls(data.matrix, None if isinstance(data, MissingSparse) else data.observed(slice(None)))
@@ -39,26 +39,26 @@ class Observed:
             return cls(data.matrix)
         if data.shape[0] * data.shape[1] > DENSE_ENTRIES:
             raise ValueError(
-                f"X is sparse and of shape {data.shape}: what it does not store is zero, so that the entries to "
-                "hold out are among all of these, which is more than memory should take. Give a random subset of "
-                "samples and features, or observed= as a sparse mask"
+                f"X is sparse, of shape {data.shape}, and too large to convert to dense, which holding out entries "
+                "needs, because its zeros count as observed. Give a random subset of samples and features, or "
+                "observed= as a sparse mask"
             )
         return cls(data.matrix.toarray())
 
     @property
     def sparse(self) -> bool:
-        """Whether costs follow the observed entries."""
+        """Whether only the observed entries are stored."""
         return sp.issparse(self.matrix)
 
     @property
     def count(self) -> int:
-        """How many entries are observed."""
+        """Number of observed entries."""
         if self.sparse:
             return int(self.matrix.nnz)
         return int(self.matrix.size if self.mask is None else np.count_nonzero(self.mask))
 
     def places(self, entries: Array) -> tuple[Array, Array]:
-        """Rows and columns of observed entries, which are counted row by row."""
+        """Row and column indices of observed entries, which are numbered in row-major order."""
         if self.sparse:
             return np.searchsorted(self.matrix.indptr, entries, side="right") - 1, self.matrix.indices[entries]
         flat = entries if self.mask is None else np.flatnonzero(self.mask)[entries]
@@ -66,7 +66,7 @@ class Observed:
         return rows, columns
 
     def without(self, entries: Array) -> Matrix:
-        """X as data that lacks these entries."""
+        """X with these entries marked as missing."""
         if self.sparse:
             X, kept = self.matrix, np.ones(self.matrix.nnz, dtype=bool)
             kept[entries] = False
@@ -78,7 +78,7 @@ class Observed:
         return MissingDense(self.matrix, mask, check=False)
 
     def digest(self) -> str:
-        """A digest of what is observed and where, by which the same X is known again."""
+        """A digest of the observed entries and their positions, to recognise the same X in a later search."""
         found = blake2b(repr((self.matrix.shape, str(self.matrix.dtype), self.sparse)).encode(), digest_size=16)
         if self.sparse:
             parts = [self.matrix.indptr, self.matrix.indices, self.matrix.data]
@@ -91,7 +91,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Split:
-    """What a fit sees, and what it shall guess."""
+    """The training data, and the held-out entries with their values."""
 
     seen: Matrix
     rows: Array
@@ -99,18 +99,18 @@ class Split:
     values: Array
 
     def error(self, factors: Any) -> float:
-        """‖X − model‖ / ‖X‖ over the entries held out."""
+        """‖X − model‖ / ‖X‖ over the held-out entries."""
         left, right = factors
         total = 0.0
         for first in range(0, len(self.rows), CHUNK):
             some = slice(first, first + CHUNK)
-            guess = np.einsum("ej,ej->e", left[self.rows[some]], right[self.columns[some]])
-            total += float(np.square(guess - self.values[some], dtype=float).sum())
+            predicted = np.einsum("ej,ej->e", left[self.rows[some]], right[self.columns[some]])
+            total += float(np.square(predicted - self.values[some], dtype=float).sum())
         return relative_error(float(np.square(self.values, dtype=float).sum()), total / 2)
 
 
 def hold_out(observed: Observed, share: float, rng: np.random.Generator) -> Split:
-    """Hold out a random ``share`` of the observed entries; each row and column keeps one at least."""
+    """Hold out a random ``share`` of the observed entries, keeping at least one in each row and column."""
     entries = np.sort(rng.choice(observed.count, round(share * observed.count), replace=False, shuffle=False))
     for mode in (0, 1):
         entries = _give_back(entries, observed.places(entries)[mode], _counts(observed, mode), rng)
@@ -118,14 +118,14 @@ def hold_out(observed: Observed, share: float, rng: np.random.Generator) -> Spli
     values = np.asarray(observed.matrix.data[entries] if observed.sparse else observed.matrix[rows, columns])
     if not values.any():
         raise ValueError(
-            f"holdout={share:g} holds out {len(entries)} entries of X, which tell nothing (none is above zero): "
-            "hold out more, or give more data"
+            f"holdout={share:g} holds out {len(entries)} entries of X, none of them above zero: raise holdout, or "
+            "give more data"
         )
     return Split(observed.without(entries), rows, columns, values)
 
 
 def _counts(observed: Observed, mode: int) -> Array:
-    """How many entries of each row, or column, are observed."""
+    """Number of observed entries in each row (mode 0) or column (mode 1)."""
     if observed.sparse:
         X = observed.matrix
         return np.bincount(X.indices, minlength=X.shape[1]) if mode else np.diff(X.indptr)
@@ -135,7 +135,7 @@ def _counts(observed: Observed, mode: int) -> Array:
 
 
 def _give_back(entries: Array, lines: Array, counts: Array, rng: np.random.Generator) -> Array:
-    """``entries`` without one of each line (a row, or a column) that has lost all."""
+    """``entries`` minus one from each row (or column) that would otherwise have nothing left to train on."""
     held = np.bincount(lines, minlength=len(counts))
     lost = np.flatnonzero((held == counts) & (counts > 0))
     back = [int(rng.choice(np.flatnonzero(lines == line))) for line in lost]

@@ -1,4 +1,4 @@
-"""One rank, one pattern of held-out entries: fits along the sparsities, from several starts."""
+"""Regularisation paths: for one rank and one split, fits from low to high sparsity, from several starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """How every path is gone, whatever its rank."""
+    """Settings shared by all paths of a search."""
 
     sparsities: tuple[Any, ...]
     side: str
@@ -36,13 +36,13 @@ class Plan:
     seed: int
 
     def split(self, observed: Observed, number: int) -> Split:
-        """The split of that number: the same for each rank and each sparsity."""
+        """Split number ``number``: the same for all ranks and sparsities."""
         return hold_out(observed, self.holdout, np.random.default_rng([self.seed, number]))
 
     def fit(self, split: Split, rank: int, sparsity: Any, start: Any, rng: np.random.Generator) -> Result:
-        """One fit, in one thread."""
+        """Fit one model, in one thread."""
         with interrupts() as interrupted, warnings.catch_warnings():
-            warnings.simplefilter("ignore", CapacityWarning)  # the error shows it
+            warnings.simplefilter("ignore", CapacityWarning)  # the held-out error shows it
             result = ssnmf(
                 split.seen,
                 rank,
@@ -53,15 +53,15 @@ class Plan:
                 random_state=rng,
                 n_threads=1,
             )
-            if interrupted:  # half a fit is not to be compared with whole ones
+            if interrupted:  # an unfinished fit is not comparable
                 raise KeyboardInterrupt
         return result
 
 
-def go(observed: Observed, plan: Plan, rank: int, number: int) -> Record:
-    """Fit along the sparsities, each from where the last one ended, from each start; what JSON can say of it.
+def fit_path(observed: Observed, plan: Plan, rank: int, number: int) -> Record:
+    """Fit all sparsities in order, each warm-started from the previous one, and return JSON-serialisable measurements.
 
-    It depends on its arguments alone, so that it is the same in any process and in any order.
+    The result depends only on the arguments, not on the process or the order of the paths.
     """
     split = plan.split(observed, number)
     fits: list[Record] = []
@@ -72,12 +72,12 @@ def go(observed: Observed, plan: Plan, rank: int, number: int) -> Record:
             result = plan.fit(split, rank, sparsity, start, rng)
             start = (result.activations, result.components)
             parts[level].append(result.components)
-            fits.append({"level": level, "restart": restart, **told(result, split, plan.side)})
+            fits.append({"level": level, "restart": restart, **measurements(result, split, plan.side)})
     return {"rank": rank, "split": number, "fits": fits, "stability": [stability(found) for found in parts]}
 
 
-def told(result: Result, split: Split, side: str) -> Record:
-    """What the table needs to know of a fit."""
+def measurements(result: Result, split: Split, side: str) -> Record:
+    """The quantities of one fit that the table shows."""
     sparsity = result.sparsity if side == "components" else result.activation_sparsity
     known = sparsity[~np.isnan(sparsity)]
     return {
@@ -91,6 +91,6 @@ def told(result: Result, split: Split, side: str) -> Record:
 
 
 def stability(parts: list[Array]) -> float | None:
-    """The mean cosine of matched parts, over all pairs of starts; None for a single one."""
+    """Mean cosine of matched parts over all pairs of starts; None for a single start."""
     pairs = [float(match_parts(a, b).cosines.mean()) for a, b in combinations(parts, 2)]
     return float(np.mean(pairs)) if pairs else None

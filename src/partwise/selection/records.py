@@ -1,4 +1,4 @@
-"""What a search has finished, in a file from which it goes on: JSON, written whole or not at all."""
+"""Finished paths of a search, kept in a JSON checkpoint from which the search resumes."""
 
 from __future__ import annotations
 
@@ -14,77 +14,80 @@ FORMAT = 1
 FIT = {"level", "restart", "heldout_error", "train_error", "achieved_sparsity", "dead_parts", "n_iter", "converged"}
 
 
-class Finished:
-    """The paths that are finished, by rank and split; kept in a file, if there is one.
+class SearchRecords:
+    """Records of finished paths by rank and split, stored in a file if a path is given.
 
     Parameters
     ----------
     path : Path or None
-    question : dict
-        What must be the same for a finished path to be of use; a seed of None takes the file's.
+    settings : dict
+        The file is reused only if its settings equal these. ``random_state=None`` takes the seed of the file.
     seed : int
-        For a new file.
+        Used for a new file.
     """
 
-    def __init__(self, path: Path | None, question: Record, seed: int) -> None:
-        self.path, self.question, self.seed = path, json.loads(json.dumps(question)), seed
+    def __init__(self, path: Path | None, settings: Record, seed: int) -> None:
+        self.path, self.settings, self.seed = path, json.loads(json.dumps(settings)), seed
         self.records: dict[tuple[int, int], Record] = {}
         if path is not None and path.exists():
-            self._go_on(path)
+            self._resume(path)
         elif path is not None:
-            self._write(path)  # a place that cannot be written to is found out before the work begins
+            self._write(path)  # fail now, not after the first fits, if the path is not writable
 
     def add(self, record: Record) -> None:
-        """Enter a path, and write the file."""
+        """Add the record of a path and write the file."""
         self.records[record["rank"], record["split"]] = record
         if self.path is not None:
             self._write(self.path)
 
-    def _go_on(self, path: Path) -> None:
+    def _resume(self, path: Path) -> None:
         found = read(path)
-        if found["question"] != self.question:
-            other = sorted(name for name, value in self.question.items() if found["question"].get(name) != value)
+        if found["settings"] != self.settings:
+            other = sorted(name for name, value in self.settings.items() if found["settings"].get(name) != value)
             raise ValueError(
-                f"checkpoint={os.fspath(path)!r} belongs to another search ({', '.join(other)} differ): "
-                "give another path, or delete it"
+                f"checkpoint={os.fspath(path)!r} belongs to a search with different {', '.join(other)}: "
+                "use another path, or delete the file"
             )
         self.seed = found["seed"]
         self.records = {(record["rank"], record["split"]): record for record in found["paths"]}
 
     def _write(self, path: Path) -> None:
-        whole = {
+        content = {
             "kind": "partwise selection",
             "format": FORMAT,
-            "question": self.question,
+            "settings": self.settings,
             "seed": self.seed,
             "paths": [self.records[key] for key in sorted(self.records)],
         }
         try:
             with replacing(path) as fresh:
-                fresh.write_text(json.dumps(whole, allow_nan=False), encoding="utf-8")
+                fresh.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
         except OSError as error:
             raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
 
 
 def read(path: Path) -> Record:
-    """What a file holds, which must be a search's."""
+    """Read and validate a checkpoint."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        known = found["kind"] == "partwise selection" and found["format"] == FORMAT
-        known = known and isinstance(found["question"], dict) and isinstance(found["seed"], int)
-        known = known and all(_is_path(record, found["question"]) for record in found["paths"])
+        valid = (
+            (found["kind"], found["format"]) == ("partwise selection", FORMAT)
+            and isinstance(found["seed"], int)
+            and all(_is_path(record, found["settings"]) for record in found["paths"])
+        )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        known = False
-    if not known:
+        valid = False
+    if not valid:
         raise ValueError(
-            f"checkpoint={os.fspath(path)!r} holds no search, or a damaged one, and would be lost: give another path"
+            f"checkpoint={os.fspath(path)!r} is not a search checkpoint, or is damaged; it was left unchanged: use "
+            "another path"
         )
     return dict(found)
 
 
-def _is_path(record: Any, question: Record) -> bool:
-    """Whether a record has what the table needs."""
-    levels, starts = len(question["sparsities"]), question["n_init"]
+def _is_path(record: Any, settings: Record) -> bool:
+    """Whether a record has every fit and field that the table needs."""
+    levels, starts = len(settings["sparsities"]), settings["n_init"]
     return (
         isinstance(record["rank"], int)
         and isinstance(record["split"], int)

@@ -1,4 +1,4 @@
-"""What a search has found: a table that shows, and recommends nothing."""
+"""The result of a search: a table of measurements, without a recommendation."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ HEADINGS = {
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """Models of several ranks and sparsities, compared on entries that they have not seen.
+    """Models of several ranks and sparsities, compared on held-out entries.
 
     Attributes
     ----------
     rows : list of dict
-        One for each rank and sparsity, with
-        ``rank``, ``sparsity`` (what was asked; None: nothing),
-        ``heldout_error``, ``heldout_std``: ‖X − model‖ / ‖X‖ over the held-out entries, of the start that fits what is
-        seen best; mean and standard deviation over the splits,
-        ``stability``, ``stability_std``: mean cosine of the parts that two starts find, matched one to one; NaN for a
-        single start,
-        ``train_error``, ``achieved_sparsity``, ``dead_parts``: of the same fits,
-        ``converged``: the share of all fits that met their tolerance.
+        One per rank and sparsity, with
+
+        - ``rank``, ``sparsity``: the model; sparsity None means unconstrained;
+        - ``heldout_error``, ``heldout_std``: ‖X − model‖ / ‖X‖ over the held-out entries, for the start with the
+          lowest training error; mean and standard deviation over the splits;
+        - ``stability``, ``stability_std``: mean cosine between the matched parts of two starts; NaN for a single
+          start;
+        - ``train_error``, ``achieved_sparsity``, ``dead_parts``: means over the same fits;
+        - ``converged``: the share of all fits that converged.
     fits : list of dict
-        One for each single fit: ``rank``, ``sparsity``, ``split``, ``restart``, and what was measured.
-    side : str
-        What the sparsity is asked of: "components" or "activations".
+        One per fit: ``rank``, ``sparsity``, ``split``, ``restart`` and the measurements.
+    side : {"components", "activations"}
+        The factor that the sparsity applies to.
     """
 
     rows: list[Record]
@@ -52,7 +53,7 @@ class Selection:
 
     @property
     def table(self) -> Any:
-        """The rows as a pandas DataFrame; as they are, where there is no pandas."""
+        """The rows as a pandas DataFrame, or as a list of dicts if pandas is not installed."""
         try:
             pd: Any = import_module("pandas")
         except ImportError:
@@ -68,7 +69,7 @@ class Selection:
 
 
 def as_text(name: str, value: Any) -> str:
-    """A cell as people read it."""
+    """Format one cell of the table."""
     if name == "sparsity":
         return sparsity_in_words(value)
     if name == "converged":
@@ -79,7 +80,7 @@ def as_text(name: str, value: Any) -> str:
 
 
 def sparsity_in_words(value: Any) -> str:
-    """What was asked, in a word.
+    """Format a requested sparsity.
 
     >>> [sparsity_in_words(value) for value in (None, 0.5, (0.2, None))]
     ['none', '0.5', '0.2:']
@@ -92,55 +93,46 @@ def sparsity_in_words(value: Any) -> str:
 
 
 def tabulate(records: Sequence[Record], sparsities: Sequence[Any], side: str) -> Selection:
-    """The table of finished paths, which come in the order of ranks and splits."""
+    """Build the table from the records of all paths, ordered by rank and split."""
     rows, fits = [], []
     for rank in dict.fromkeys(record["rank"] for record in records):
         paths = [record for record in records if record["rank"] == rank]
         for level, sparsity in enumerate(sparsities):
             single = [
-                {"rank": rank, "sparsity": sparsity, "split": path["split"], **without_level(fit)}
+                {"rank": rank, "sparsity": sparsity, "split": path["split"], **fit}
                 for path in paths
                 for fit in path["fits"]
                 if fit["level"] == level
             ]
+            for fit in single:
+                del fit["level"]  # the sparsity says it
             rows.append(row(rank, sparsity, single, [path["stability"][level] for path in paths]))
             fits += single
     return Selection(rows, fits, side)
 
 
-def without_level(fit: Record) -> Record:
-    """A fit as the table shows it, which names the sparsity itself."""
-    return {name: value for name, value in fit.items() if name != "level"}
-
-
 def row(rank: int, sparsity: Any, fits: Sequence[Record], stability: Sequence[float | None]) -> Record:
-    """What several fits of one model say together."""
+    """Summarise all fits of one model: mean and standard deviation over the splits."""
     splits = dict.fromkeys(fit["split"] for fit in fits)
     best = [min((f for f in fits if f["split"] == split), key=lambda f: f["train_error"]) for split in splits]
-
-    def over_splits(name: str) -> list[float]:
-        return [np.nan if fit[name] is None else fit[name] for fit in best]
-
-    stable = [np.nan if value is None else value for value in stability]
+    errors = [fit["heldout_error"] for fit in best]
     return {
         "rank": rank,
         "sparsity": sparsity,
-        "heldout_error": mean(over_splits("heldout_error")),
-        "heldout_std": spread(over_splits("heldout_error")),
-        "stability": mean(stable),
-        "stability_std": spread(stable),
-        "train_error": mean(over_splits("train_error")),
-        "achieved_sparsity": mean(over_splits("achieved_sparsity")),
-        "dead_parts": mean(over_splits("dead_parts")),
-        "converged": mean([float(fit["converged"]) for fit in fits]),
+        "heldout_error": mean(errors),
+        "heldout_std": deviation(errors),
+        "stability": mean(stability),
+        "stability_std": deviation(stability),
+        **{name: mean([f[name] for f in best]) for name in ("train_error", "achieved_sparsity", "dead_parts")},
+        "converged": mean([fit["converged"] for fit in fits]),
     }
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean, as a plain number."""
-    return float(np.mean(values))
+def mean(values: Sequence[float | None]) -> float:
+    """The mean; NaN if any value is None."""
+    return float(np.mean(np.array(values, dtype=float)))
 
 
-def spread(values: Sequence[float]) -> float:
-    """The standard deviation between several; NaN for one."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+def deviation(values: Sequence[float | None]) -> float:
+    """The standard deviation; NaN for a single value."""
+    return float(np.std(np.array(values, dtype=float), ddof=1)) if len(values) > 1 else float("nan")

@@ -1,4 +1,4 @@
-"""The search over ranks and sparsities: what is asked, checked; paths in parallel; a table."""
+"""The search over ranks and sparsities: validate, fit the paths in parallel, tabulate."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 from ..engine.progress import counting_line
 from ..engine.validation import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path
 from .heldout import Observed
-from .paths import KEYWORDS, Plan, Record, go
-from .records import Finished
+from .paths import KEYWORDS, Plan, Record, fit_path
+from .records import SearchRecords
 from .result import Selection, tabulate
 
 
@@ -38,44 +38,46 @@ def select(
     checkpoint: str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Selection:
-    """Compare ranks and sparsities on entries of X that the fits have not seen. It shows, and recommends nothing.
+    """Compare ranks and sparsities by their error on held-out entries of X. No model is recommended.
 
-    ``n_splits`` times a random ``holdout`` of the entries is hidden, the same ones from every model. Each rank is
-    fitted to the rest from ``n_init`` starts, along the sparsities from low to high, each fit starting where the last
-    one ended.
+    Each of ``n_splits`` splits holds out a random share of the entries, the same for all models. Each rank is fitted to
+    the remaining entries from ``n_init`` starts. From each start the sparsities are fitted from low to high, each fit
+    warm-started from the previous one.
 
     Parameters
     ----------
     X : array or scipy sparse of shape (samples, features)
-        Nonnegative, in memory. A sparse X without ``observed`` is zero where it stores nothing, and must be small
-        enough to be made dense; with a sparse ``observed`` costs follow the observed entries.
-    ranks : int, or several
-    sparsities : several of None, float, (lo, hi)
-        As ``sparsity`` of `partwise.ssnmf`; None asks for nothing.
+        Nonnegative, in memory. In a sparse X without ``observed``, entries that are not stored are zeros, and X is
+        converted to dense. With a sparse ``observed``, time and memory scale with the observed entries.
+    ranks : int or iterable of int
+        Numbers of components.
+    sparsities : iterable of None, float or (lo, hi)
+        As ``sparsity`` of `partwise.ssnmf`; None means unconstrained.
     side : {"components", "activations"}
-        What the sparsity is asked of.
+        The factor that the sparsity applies to.
     holdout : float
-        Share of the observed entries that a split hides. Each row and column keeps one at least.
+        Share of the observed entries held out in each split. At least one entry stays in each row and column.
     n_splits, n_init : int
-        Patterns of hidden entries; starts for each, which are compared with each other for ``stability``.
+        Number of splits, and of starts per split. ``stability`` compares the starts with each other.
     init, max_iter, tol
-        Of each fit, as in `partwise.ssnmf`; ``init`` is where the first sparsity starts.
+        As in `partwise.ssnmf`; ``init`` applies to the first sparsity of each path.
     missing, observed
-        Entries that nobody knows, as in `partwise.ssnmf`.
+        Missing entries, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
-        The same one gives the same table, but for rounding, whatever ``n_jobs``.
+        An int gives the same table in every run, up to rounding, for any ``n_jobs``.
     n_jobs : int
-        Processes (joblib), each with one thread; −1: one on each core.
+        Number of processes (joblib), each with one thread; −1: one per core.
     checkpoint : path
-        A file that each finished rank and split is written to. The same call goes on from there, and so does one with
-        other ranks or more splits; another question is refused.
+        File to which each finished rank and split is written. The same call resumes from it, and so does a call with
+        other ranks or more splits. Any other change of the settings raises an error.
     verbose : int
-        1: a progress line.
+        1 shows a progress line.
 
     Returns
     -------
     Selection
-        ``table``, a pandas DataFrame if there is pandas; ``rows``, ``fits``. `partwise.plotting.selection` draws it.
+        ``table`` is a pandas DataFrame if pandas is installed; ``rows`` and ``fits`` are lists of dicts.
+        `partwise.plotting.selection` plots it.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def select(
     ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
     entries = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", observed)
-    question = {
+    settings = {
         "sparsities": sparsities,
         "side": as_choice(side, "side", tuple(KEYWORDS)),
         "holdout": as_share(holdout),
@@ -98,69 +100,70 @@ def select(
         "tol": as_amount(tol, "tol"),
     }
     seed = int(rng.integers(2**31))
-    about = {"X": entries.digest(), "random_state": None if random_state is None else seed}
-    finished = Finished(as_path(checkpoint, "checkpoint"), question | about, seed)
-    plan = Plan(**question, seed=finished.seed)  # type: ignore[arg-type]
+    data = {"X": entries.digest(), "random_state": None if random_state is None else seed}
+    finished = SearchRecords(as_path(checkpoint, "checkpoint"), settings | data, seed)
+    plan = Plan(**settings, seed=finished.seed)  # type: ignore[arg-type]
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
     jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
-    left = [
-        key for key in reversed(wanted) if key not in finished.records
-    ]  # the largest ranks first: they take longest
+    left = [key for key in reversed(wanted) if key not in finished.records]  # slowest (largest rank) first
     line = counting_line("select", len(wanted), len(wanted) - len(left)) if verbose else nullcontext(lambda: None)
     with line as advance:
-        for record in gone(entries, plan, left, jobs):
+        for record in fit_paths(entries, plan, left, jobs):
             finished.add(record)
             advance()
     return tabulate([finished.records[key] for key in wanted], sparsities, plan.side)
 
 
-def gone(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs: int | None) -> Iterator[Record]:
-    """The record of each path, as they come: the last one from this process, so that workers find what it compiles."""
-    yield from (go(observed, plan, *key) for key in keys[-1:])
-    run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels are compiled for writable
-    yield from run(joblib.delayed(go)(observed, plan, *key) for key in keys[:-1])
+def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs: int | None) -> Iterator[Record]:
+    """Yield the record of each path as it finishes.
+
+    The last (smallest) one runs first and in this process, so that the workers find its compiled kernels in the cache.
+    """
+    yield from (fit_path(observed, plan, *key) for key in keys[-1:])
+    run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels expect writable arrays
+    yield from run(joblib.delayed(fit_path)(observed, plan, *key) for key in keys[:-1])
 
 
 def as_ranks(ranks: Any) -> list[int]:
-    """Ranks in order, each once."""
+    """Sorted unique ranks."""
     several = [ranks] if isinstance(ranks, int | np.integer) or not isinstance(ranks, Iterable) else list(ranks)
     found = sorted({as_count(rank, "ranks") for rank in several})
     if not found:
-        raise ValueError("ranks is empty: give at least one")
+        raise ValueError("ranks is empty: give at least one rank")
     return found
 
 
 def as_levels(sparsities: Any) -> tuple[Any, ...]:
-    """Sparsities from low to high, None first, each once."""
+    """Unique sparsities from low to high, None first."""
     alone = sparsities is None or isinstance(sparsities, float | int | np.number | str)
     several = [sparsities] if alone or not isinstance(sparsities, Iterable) else list(sparsities)
     if not several:
-        raise ValueError("sparsities is empty: give at least one; None asks for nothing")
-    return tuple(sorted({as_level(value) for value in several}, key=height))
+        raise ValueError("sparsities is empty: give at least one; None means unconstrained")
+    return tuple(sorted({as_level(value) for value in several}, key=path_order))
 
 
 def as_level(value: Any) -> Any:
-    """None, a number, or an interval, as plain numbers."""
+    """Validate one sparsity: None, a float, or a (lo, hi) tuple."""
     if value is None:
         return None
     if isinstance(value, list | np.ndarray) and np.ndim(value):
         raise ValueError(
-            f"sparsities holds {value!r}: one for each part does not fit all ranks; an interval is a tuple"
+            f"sparsities contains {value!r}: one sparsity per part does not fit all ranks; an interval is a tuple"
         )
     if not isinstance(value, tuple | numbers.Real):
-        raise ValueError(f"sparsities holds {value!r}: give None, numbers, or intervals (lo, hi)")
+        raise ValueError(f"sparsities contains {value!r}: give None, numbers, or intervals (lo, hi)")
     as_columns(value, 1, name="sparsities")
     return tuple(None if end is None else float(end) for end in value) if isinstance(value, tuple) else float(value)
 
 
-def height(value: Any) -> tuple[float, float]:
-    """Where a sparsity lies on the path: by its lower end, then by its upper one."""
+def path_order(value: Any) -> tuple[float, float]:
+    """Sort key of a sparsity: its lower end, then its upper end; None comes first."""
     lo, hi = (-1.0, -1.0) if value is None else value if isinstance(value, tuple) else (value, value)
     return (0.0 if lo is None else lo), (1.0 if hi is None else hi)
 
 
 def as_share(value: Any) -> float:
-    """A share between 0 and 1."""
+    """Validate ``holdout``, strictly between 0 and 1."""
     share = as_amount(value, "holdout", 1)
     if not 0 < share < 1:
         raise ValueError(f"holdout={value!r}: give a share between 0 and 1, such as 0.1")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .gallery import new_figure
+from partwise.plotting import new_figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe & Ito: for all eyes
 MARKERS = ("o", "s", "^", "D", "v")

@@ -93,7 +93,7 @@ def write_summary(folder: Path) -> Path:
         path = folder / f"{name}.txt"
         if path.is_file():
             verdict, _, measured = path.read_text(encoding="utf-8").strip().partition(": ")
-            lines.append(f"| {name} | {find(name).claim} | {measured} | {verdict} | `partwise reproduce {name}` |")
+            lines.append(f"| {name} | {find(name).claim} | {measured} | {verdict} | `make reproduce FIGURES={name}` |")
     summary = folder / "summary.md"
     summary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return summary

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_data
-from ..engine.loop import Result
-from ..engine.starts import scale_to, starting_factors
-from ..engine.validation import as_columns
-from ..plotting import Line, Panel, curves
-from ..recipes import bisparse, nmfsc, ssnmf
-from ..statistics import Array
+from partwise.data import as_data
+from partwise.engine.loop import Result
+from partwise.engine.starts import scale_to, starting_factors
+from partwise.engine.validation import as_columns
+from partwise.recipes import bisparse, nmfsc, ssnmf
+from partwise.statistics import Array
+
+from .curves import Line, Panel, curves
 from .experiment import Experiment, Tell, judged
 from .race import Method
 from .rows import Rows, between, distinct, pick

@@ -1,7 +1,6 @@
-"""The paper's experiments, one figure a file, behind ``partwise reproduce``.
+"""The paper's experiments, one figure a file, behind ``make reproduce``. No part of the installed package.
 
-Each file holds an ``EXPERIMENT``: how it is run, drawn and judged, in full size and in a quick one. Names are known
-without importing any of them.
+Each file holds an ``EXPERIMENT``: how it is run, drawn and judged, in full size and in a quick one.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import Line, Panel, curves
-from ..recipes import ssnmf
+from partwise.recipes import ssnmf
+
+from .curves import Line, Panel, curves
 from .experiment import Experiment, Tell, judged
 from .race import Method, Race, race
 from .rows import Rows, between, distinct, pick

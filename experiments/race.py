@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_data
-from ..engine.loop import Result
-from ..engine.starts import scale_to, starting_factors
-from ..engine.validation import CapacityWarning, as_columns
-from ..plotting import Line, Panel
-from ..recipes import nmfsc, ssnmf, tpc
-from ..statistics import Array
+from partwise.data import as_data
+from partwise.engine.loop import Result
+from partwise.engine.starts import scale_to, starting_factors
+from partwise.engine.validation import CapacityWarning, as_columns
+from partwise.recipes import nmfsc, ssnmf, tpc
+from partwise.statistics import Array
+
+from .curves import Line, Panel
 from .experiment import Tell
 from .rows import Rows, distinct, pick
 from .sources import Source

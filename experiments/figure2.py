@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import Line, Panel, curves
-from ..projections import sparse_opt
-from ..projections.sets import l1_norm
-from ..statistics import Array
+from partwise.projections import sparse_opt
+from partwise.projections.sets import l1_norm
+from partwise.statistics import Array
+
+from .curves import Line, Panel, curves
 from .experiment import Experiment, Tell, judged
 from .rows import Rows, between, distinct, pick
 

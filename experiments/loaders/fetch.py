@@ -22,9 +22,14 @@ class Address:
 
 
 def folders() -> list[Path]:
-    """Where data is looked for: the folder that PARTWISE_DATA names, ../shared/data, the user's cache."""
+    """Where data is looked for: the folder that PARTWISE_DATA names, the user's cache."""
     named = [Path(os.environ["PARTWISE_DATA"])] if os.environ.get("PARTWISE_DATA") else []
-    return [*named, Path("..") / "shared" / "data", *cache()]
+    return [*named, *cache()]
+
+
+def in_words() -> str:
+    """These folders, for messages."""
+    return " or ".join(map(str, folders())) or "a folder that PARTWISE_DATA names"
 
 
 def cache() -> list[Path]:
@@ -47,9 +52,9 @@ def download(what: str, file: str, addresses: Sequence[Address], read: Callable[
     A file that ``read`` refuses with a ValueError is removed again. FileNotFoundError says in a sentence what was
     tried, and where to put the file by hand.
     """
-    sought = f"{what} are not in {' or '.join(map(str, folders()))}"
+    sought = f"{what} are not in {in_words()}"
     if not cache():
-        raise ImportError(f"{sought}, and to download them needs pooch: pip install 'partwise[download]'")
+        raise ImportError(f"{sought}, and to download them needs pooch: pip install '.[bench]'")
     folder, failures = cache()[0], []
     if (trouble := _unwritable(folder)) is not None:
         urls = " or ".join(address.url for address in addresses)
@@ -65,7 +70,7 @@ def download(what: str, file: str, addresses: Sequence[Address], read: Callable[
             failures.append(f"{address.url} ({_reason(error)})")
     raise FileNotFoundError(
         f"{sought}, and could not be downloaded from {' or '.join(failures)}: "
-        f"put {file} into {folder} by hand, or give its path="
+        f"put {file} into {folder} by hand, or into a folder that PARTWISE_DATA names"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..plotting import Panel, curves
+from .curves import Panel, curves
 from .experiment import Experiment, Tell, judged
 from .race import DEFAULT, NMFSC, PRINTED, Race, final_errors, panels, race, sooner
 from .rows import Rows, between, distinct, pick

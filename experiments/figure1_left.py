@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import mosaics
-from ..projections import hoyer_sparsity
-from ..statistics import Array
+from partwise.projections import hoyer_sparsity
+from partwise.statistics import Array
+
 from .experiment import Experiment, Tell, judged
+from .mosaics import mosaics
 from .race import DEFAULT, shared_start
 from .rows import Rows, distinct, pick
 from .sources import Source, few_digits, orl

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import curves
+from .curves import curves
 from .experiment import Experiment, Tell, judged
 from .race import DEFAULT, NMFSC, PRINTED, TPC, Race, final_errors, panels, race, sooner
 from .rows import Rows, between, distinct

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import datasets
-from ..statistics import Array
+from partwise import datasets
+from partwise.statistics import Array
+
+from . import loaders
 
 
 class MissingDataError(OSError):
@@ -34,17 +36,17 @@ def loaded(name: str, load: Callable[[], tuple[Array, Any]]) -> Source:
 
 def orl() -> Source:
     """The ORL faces."""
-    return loaded("ORL", datasets.load_orl)
+    return loaded("ORL", loaders.load_orl)
 
 
 def cbcl() -> Source:
     """The CBCL faces, as Hoyer prepares them."""
-    return loaded("CBCL", datasets.load_cbcl)
+    return loaded("CBCL", loaders.load_cbcl)
 
 
 def smri() -> Source:
     """Grey matter of the IXI subjects: real, and smaller than the paper's private scans."""
-    found = loaded("sMRI of 185 IXI subjects", datasets.load_smri)
+    found = loaded("sMRI of 185 IXI subjects", loaders.load_smri)
     return Source(found.name, found.X, found.X.shape[1:])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..statistics import Array
+from partwise.statistics import Array
 
 GAP = rb"(?:\s|#[^\n]*\n)"
 HEADER = re.compile(rb"P([25])" + GAP + rb"+(\d{1,9})" + GAP + rb"+(\d{1,9})" + GAP + rb"+(\d{1,9})" + GAP)

@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from ..statistics import Array
+from partwise.statistics import Array
+
 from .archive import arrays_in, numbered_files
 from .fetch import Address, download, find
 from .pgm import read_pgm
@@ -103,8 +104,8 @@ def load_orl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[i
     ----------
     path : path, optional
         A folder or an archive (.zip, .tar.gz) with s1/1.pgm … s40/10.pgm, or an .npz file with `images`. Without it,
-        the faces are looked for in the folder that PARTWISE_DATA names, in ../shared/data and in the user's cache, and
-        else downloaded there (extra `download`). They are compared with the published ones wherever they come from.
+        the faces are looked for in the folder that PARTWISE_DATA names and in the user's cache, and else downloaded
+        there (extra `bench`). They are compared with the published ones wherever they come from.
 
     Returns
     -------

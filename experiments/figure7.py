@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..plotting import mosaics
-from ..recipes import nmfsc
-from ..statistics import Array
+from partwise.recipes import nmfsc
+from partwise.statistics import Array
+
 from .experiment import Experiment, Tell, judged
+from .mosaics import mosaics
 from .race import DEFAULT, PRINTED, Method, Race, compile_all, shared_start
 from .rows import Rows, between, distinct, pick
 from .sources import few_digits, orl

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import draw_mosaic, new_figure
+from partwise.plotting import new_figure
+
 from .experiment import Experiment, Tell, judged
 from .figure1_left import Size
+from .mosaics import draw_mosaic
 from .race import DEFAULT, PRINTED
 from .rows import Rows, distinct, pick
 from .sources import few_digits, orl

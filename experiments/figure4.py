@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import curves
+from .curves import curves
 from .experiment import Experiment, Tell, judged
 from .race import DEFAULT, NMFSC, PRINTED, Race, lower_after_equal_updates, panels, race, sooner
 from .rows import Rows, between, distinct

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..statistics import Array
+from partwise.statistics import Array
 
 LARGEST = 2**25  # bytes: no file of a set comes near it, and an archive that claims more is not one of them
 NOTHING = re.compile(r"(?!)")

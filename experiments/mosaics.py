@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..statistics import Array
-from .gallery import new_figure
+from partwise.plotting import new_figure
+from partwise.statistics import Array
 
 
 def mosaics(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..statistics import Array
+from partwise.statistics import Array
+
 from .archive import arrays_in
-from .fetch import find, folders
+from .fetch import find, in_words
 
 FILE = "smri_ixi_gm185.npz"
 
@@ -43,7 +44,7 @@ def load_smri(path: str | os.PathLike[str] | None = None) -> tuple[Array, Array]
     if place is not None and place.is_dir():
         place = place / FILE
     if place is None or not place.is_file():
-        where = " or ".join(map(str, folders())) if place is None else place.parent
+        where = in_words() if place is None else place.parent
         raise FileNotFoundError(
             f"{FILE} is not in {where}, and is hosted nowhere: make it from the grey-matter segmentations of IXI "
             "(https://brain-development.org/ixi-dataset/), with X (voxels × subjects, uint8) and mask (a box of bool), "
