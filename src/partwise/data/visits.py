@@ -29,7 +29,7 @@ from .sparse import SparseData
 AT_ONCE = 16  # steps that are repeated for a lost chunk in one task
 
 
-class Kept(NamedTuple):
+class ChunkState(NamedTuple):
     """The number of steps applied to a chunk, its activations after them, and the answer to the last step."""
 
     taken: int
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     answer: Any
 
 
-KEPT: dict[tuple[str, int], Kept] = {}  # on each worker, by fit and chunk
+KEPT: dict[tuple[str, int], ChunkState] = {}  # on each worker, by fit and chunk
 FORGOTTEN: deque[str] = deque(maxlen=1000)  # finished fits: a late visit must not store anything for them
 keeping = threading.Lock()
 
@@ -117,11 +117,11 @@ def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads
         )
         for _, scale, step in steps:
             activations, answer = step(chunk, Held.scaled(scale, activations))
-        keep(key, Kept(end, activations, answer))
+        keep(key, ChunkState(end, activations, answer))
         return Answer(answer)
 
 
-def keep(key: tuple[str, int], what: Kept) -> None:
+def keep(key: tuple[str, int], what: ChunkState) -> None:
     """Store the activations of a chunk, unless its fit is over."""
     with keeping:
         if key[0] not in FORGOTTEN:
