@@ -228,5 +228,5 @@ def test_a_callback_is_told_the_same_and_may_stop(X, last):
         results.append(ALL["ssnmf"](given, R, callback=tell, memory_limit=seven(X)))
     np.testing.assert_allclose(told[1], told[0], rtol=1e-9)
     assert len(told[1]) == last + 1
-    assert "the callback said stop" in results[1].stop_reason
+    assert "stopped by the callback" in results[1].stop_reason
     assert_same(results[1], results[0])
