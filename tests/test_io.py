@@ -11,7 +11,7 @@ from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # no
 
 from partwise.data import as_data
 from partwise.io import Table, check_target, convert, read, write_activations, write_components
-from partwise.io.table import Rows
+from partwise.io.table import LazyRows
 from partwise.io.write import DATA
 
 N, M = 7, 5
@@ -26,7 +26,7 @@ def numbers(rng):
 @pytest.mark.parametrize("kind", ["dense", "sparse", "on disk"])
 @pytest.mark.parametrize("ending", DATA)
 def test_what_is_written_is_read(X, tmp_path, ending, kind):
-    there = {"dense": X, "sparse": sp.csr_array(X), "on disk": Rows(X.shape, X.dtype, lambda rows: X[rows])}[kind]
+    there = {"dense": X, "sparse": sp.csr_array(X), "on disk": LazyRows(X.shape, X.dtype, lambda rows: X[rows])}[kind]
     convert(Table(there, "made up", "nowhere", SAMPLES, FEATURES), tmp_path / f"x{ending}")
     table = read(tmp_path / f"x{ending}")
     np.testing.assert_array_equal(dense(table.X), X)

@@ -158,6 +158,8 @@ def test_names_cannot_run(kind, model):
 
 def test_the_same_model_gives_the_same_page(model, tmp_path):
     text = report(model, tmp_path / "report.html")
+    assert model.report(tmp_path / "own.html") == text == (tmp_path / "own.html").read_text(encoding="utf-8")
+    assert model.report(title="Mine") == report(model, title="Mine")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text == report(copy.deepcopy(model))
     with pytest.raises(OSError, match="nowhere"):
         report(model, tmp_path / "nowhere" / "report.html")

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 def convert_model(options: argparse.Namespace) -> int:
     """Write the components of a model."""
     from ..io import Table, write_components
-    from ..io.table import Rows
+    from ..io.table import LazyRows
 
     model = load_matrix_model(options.data[0])
     targets = check_targets(options, {"components": (options.out, ())})
@@ -57,7 +57,7 @@ def convert_model(options: argparse.Namespace) -> int:
     samples = tuple(getattr(model, "sample_names_", ())) or None
     activations: Any = getattr(model, "activations_", None)
     shape = (len(activations) if activations is not None else len(samples or "?"), model.n_features_in_)
-    rows = Rows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
+    rows = LazyRows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
     table = Table(rows, "model", options.data[0], samples, names)
     write_components(targets["components"], model.components_, table, activations=activations)
     facts = {"data": options.data[0], "components": model.n_components_}

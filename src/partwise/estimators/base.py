@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Data, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Data, Matrix, as_data, check_unmasked, is_lazy
 from ..engine.blocks import Block
 from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -144,7 +144,29 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             setattr(self, name, value)
         return self
 
-    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
+    def plot(self, shape: Sequence[int] | None = None, **options: Any) -> Any:
+        """A picture of the parts: `partwise.plotting.gallery` of this model, with its options.
+
+        Examples
+        --------
+        >>> from partwise import SparseNMF
+        >>> figure = SparseNMF(2, max_iter=5, tol=0).fit(np.eye(6)).plot((2, 3), title="two parts")
+        >>> len(figure.axes)
+        2
+        """
+        from ..plotting import gallery
+
+        check_is_fitted(self)
+        return gallery(self, shape, **options)
+
+    def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
+        """Everything about the fit on one web page, written to ``path``: `partwise.report` of this model."""
+        from ..pages import report
+
+        check_is_fitted(self)
+        return report(self, path, **options)
+
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
         """X as data; what is not in memory is left where it is."""
         check_unmasked(X)
         limit = as_bytes(self.memory_limit, "memory_limit")

@@ -172,7 +172,7 @@ class SparseNMF(CallbackSupport, Parts):
         best = best_fit(self, partial(recipe, data, self.n_components, **asked), hooks)
         hooks.end()
         activations = self._store(best, data)
-        warn_if_exhausted(best, self.max_iter)
+        warn_if_exhausted(best)
         return activations
 
     def _recipe(self) -> tuple[Callable[..., Result], dict[str, Any]]:

@@ -107,7 +107,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = as_tensor(X)
         best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
-        warn_if_exhausted(best, self.max_iter)
+        warn_if_exhausted(best)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
 
     def _sparse_modes(self) -> list[int]:

@@ -9,7 +9,7 @@ from ..engine.loop import Result
 from ..engine.options import Keywords
 from ..engine.validation import as_columns, as_side
 from ..projections import Grouped
-from ..updates import Sequential, Shared, Whole
+from ..updates import Sequential, Shared, WholeFactor
 from .ssnmf import cheap_sweeps
 from .task import Side, Task, recipe
 
@@ -59,7 +59,7 @@ def grouped(
     """
     task = Task(X, n_components, options)
     mode = as_side(side)
-    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), Whole(Grouped(sparsity), task.r))
+    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), WholeFactor(Grouped(sparsity), task.r))
     other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
     blocks = [other, budget] if mode == 1 else [budget, other]
     return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

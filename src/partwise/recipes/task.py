@@ -153,7 +153,7 @@ class Task:
             tuple(order),
             tuple(before),
             balance,
-            revive is not None,
+            revive,
             start if isinstance(start, str) else "given",
             dict(parameters or {}),
         )
