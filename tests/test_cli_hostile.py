@@ -23,8 +23,8 @@ from partwise.io import read
         ),
         (["fit", "x.csv", "--recipe", "l0"], 2, "recipe l0 needs --nonzeros"),
         (["fit", "x.csv", "--components", "0"], 2, "--components 0"),
-        (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
-        (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
+        (["fit", "x.csv", "--sparsity-file", "bad.txt"], 2, "bad.txt, line 2: 'much' is not a sparsity"),
+        (["fit", "x.csv", "--sparsity-file", "none.txt"], 2, "none.txt contains no sparsity"),
         (
             ["fit", "x.csv", "--fixed-components", "narrow.csv"],
             2,
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
         (["fit", "x.csv", "--sparsity", "much"], "invalid sparsity value: 'much'"),
         (["fit", "x.csv", "--sparsity", "1:2:3"], "invalid sparsity value"),
         (["fit", "x.csv", "--recipe", "magic"], "invalid choice: 'magic'"),
-        (["fit", "x.csv", "--sparsity", "0.3", "--per-part", "f"], "not allowed with"),
+        (["fit", "x.csv", "--sparsity", "0.3", "--sparsity-file", "f"], "not allowed with"),
         (["transform", "x.pw", "x.csv"], "--out"),
     ],
 )
