@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.validation import as_amount, as_count, as_generator
-from .known import Known
+from .ground_truth import GroundTruth
 
 
-def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> Known:
+def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> GroundTruth:
     """Images of horizontal and vertical bars, each present independently with the same probability (Földiák 1990).
 
     Every image is a sum of bars, so X = activations · components holds exactly, and a pixel where two bars cross has
@@ -43,4 +43,4 @@ def bars(samples: int = 500, size: int = 8, *, probability: float | None = None,
     lines, across = np.eye(size), np.ones((1, size))
     components = np.vstack([np.kron(lines, across), np.kron(across, lines)])
     activations = present.astype(float)
-    return Known(activations @ components, activations, components, (size, size))
+    return GroundTruth(activations @ components, activations, components, (size, size))

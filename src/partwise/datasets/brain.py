@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..engine.validation import as_count, as_generator
 from ..statistics import Array
-from .known import Known, noisy
+from .ground_truth import GroundTruth, noisy
 
 
 def brain_volume(
@@ -21,7 +21,7 @@ def brain_volume(
     noise: float = 0.1,
     dtype: npt.DTypeLike = np.float32,
     random_state: Any = 0,
-) -> Known:
+) -> GroundTruth:
     """Smooth blobs in an ellipsoid: a stand-in for the 269 private scans of the SSNMF paper.
 
     X has one column per voxel of the box: 105·127·46 = 613,410, as in the paper. Voxels outside the ellipsoid that

@@ -2,6 +2,6 @@
 
 from .formats import FORMATS, read
 from .table import Table
-from .write import check_target, convert, write_loadings, write_parts
+from .write import check_target, convert, write_activations, write_components
 
-__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_loadings", "write_parts"]
+__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_activations", "write_components"]

@@ -20,8 +20,8 @@ from .write_h5ad import add_to_h5ad, new_h5ad
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
-PARTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
-LOADINGS = (*TABLES, ".npy")
+COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
+ACTIVATIONS = (*TABLES, ".npy")
 DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
 
 
@@ -45,7 +45,7 @@ def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
     return target
 
 
-def write_parts(
+def write_components(
     path: str | os.PathLike[str],
     components: Array,
     table: Table,
@@ -58,7 +58,7 @@ def write_parts(
     ``.h5ad``: a copy of the file that the data came from, with the parts in ``varm["NMFs"]``, the activations in
     ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
-    target, components = check_parts_target(path, table), np.asarray(components)
+    target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
         if isinstance(table.home, Brain) and ending(target, NIFTI):
             write_nifti(fresh, components, table.home)
@@ -72,9 +72,11 @@ def write_parts(
             _write_rows(fresh, "feature", table.features, part_names(len(components)), [components.T])
 
 
-def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None) -> None:
+def write_activations(
+    path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None
+) -> None:
     """Write activations, one row per sample."""
-    target, activations = check_target(path, LOADINGS), np.asarray(activations)
+    target, activations = check_target(path, ACTIVATIONS), np.asarray(activations)
     names = sample_names or numbers(len(activations))
     with replacing(target) as fresh:
         if ending(target, (".npy",)):

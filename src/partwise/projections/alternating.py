@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..runtime.compiled import kernel, loop
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 from .fast import sums_about, threshold_norm
@@ -22,24 +20,24 @@ WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; 
 
 def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Project b onto S_k, into ``out``."""
-    v = np.empty(b.size)
+    v = b.astype(float)
     if is_flat(k, b.size):
         write_flat(out)
-    elif k > 1 and alternate(b, k, v):
+    elif k > 1 and alternate(v, k):
         out[:] = v
     else:  # k = 1 needs exactly one nonzero, without rounding errors elsewhere
         sparse_opt_select(b, k, near, out)
 
 
 @kernel
-def alternate(b: Any, k: float, v: Any) -> bool:
-    """Write the projection of b to v; return False if rounding errors are too large."""
-    centre, free = np.float64(b[0]), b.size
-    s1, s2 = sums_about(b, centre)
+def alternate(v: Any, k: float) -> bool:
+    """Project v, in place; return False if rounding errors are too large."""
+    centre, free = v[0], v.size
+    s1, s2 = sums_about(v, centre)
     norm = threshold_norm(free, s1, s2, k)
     if norm < 0:
         return False
-    d, s1, s2 = move_all(b, centre, (k - s1 / norm) / free, 1 / norm, v)
+    d, s1, s2 = move_all(v, centre, (k - s1 / norm) / free, 1 / norm)
     growth = 1.0
     while d < free:
         free = d
@@ -66,11 +64,11 @@ def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
 
 
 @loop
-def move_all(b: Any, centre: float, offset: float, slope: float, v: Any) -> tuple[int, float, float]:
-    """The first round: as `move_free`, from b to v, with every entry free."""
+def move_all(v: Any, centre: float, offset: float, slope: float) -> tuple[int, float, float]:
+    """The first round: v ← (offset + slope·(v − centre))₊, with every entry free."""
     d, s1, s2 = 0, 0.0, 0.0
-    for i in range(b.size):
-        moved = max(offset + slope * (b[i] - centre), 0.0)
+    for i in range(v.size):
+        moved = max(offset + slope * (v[i] - centre), 0.0)
         v[i] = moved
         s1 += moved
         s2 += moved * moved

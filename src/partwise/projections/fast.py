@@ -72,8 +72,8 @@ def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: 
         if norm < 0:
             break
         step = (s1 - k * norm) / d
-        if abs(step) * d * d < s1:  # few or no entries lie between the two thresholds: write the solution, and check
-            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) <= k * (1 + 1e-12):  # that none adds to the sum
+        if abs(step) * d * d < s1:  # few or no entries lie between the two thresholds: write, and check that none does
+            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) == d:
                 found = a + step
                 break
         a += step
@@ -113,11 +113,15 @@ def sums_about(b: Any, c: float) -> tuple[float, float]:
 
 
 @loop
-def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> float:
-    """out ← (offset + slope·(b − a))₊; return its sum."""
-    total = 0.0
+def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> int:
+    """out ← (offset + slope·(b − a))₊; return the number of positive entries.
+
+    Not their sum: a loop that reads one array and writes another is vectorised unless the two lie close together in
+    memory, so the order of its sums would depend on addresses.
+    """
+    d = 0
     for i in range(b.size):
         y = max(offset + slope * (b[i] - a), 0.0)
         out[i] = y
-        total += y
-    return total
+        d += y > 0
+    return d
