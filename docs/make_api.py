@@ -12,12 +12,13 @@ OPENED = ("SparseNMF", "MiniBatchSparseNMF", "SparseCP", "Result", "BrainNMF")  
 CONSTANTS = {"__version__": "The version, as text.", "FORMATS": "The formats that `read` knows, as a tuple."}
 
 HEAD = """\
-# Every public name
+# API
 
-One line each; `help(pw.ssnmf)` has parameters, mathematics and an example. After `import partwise as pw` there are
-`pw.SparseNMF`, `pw.plotting.gallery` and so on; nothing is imported before it is used.
+This page lists every public name. Use `help(pw.ssnmf)` for parameters, mathematics and an example. All names are
+available after `import partwise as pw`, for example `pw.SparseNMF` and `pw.plotting.gallery`. Modules are imported when
+first used.
 
-*Written by `python docs/make_api.py` from the docstrings; the tests compare.*
+*Generated from the docstrings by `python docs/make_api.py`. The tests check that it is up to date.*
 """
 
 

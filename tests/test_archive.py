@@ -61,7 +61,7 @@ def test_only_numbers_are_stored(path):
         with pytest.raises(TypeError, match="only real numbers"):
             write(path, {}, {"x": array})
     for name in ("../x", "/x", "", "a b", "x."):
-        with pytest.raises(ValueError, match="cannot be the name"):
+        with pytest.raises(ValueError, match="is not a valid array name"):
             write(path, {}, {name: np.ones(1)})
     assert not os.listdir(path.parent)
 
@@ -123,19 +123,19 @@ def test_what_is_not_ours(path, tmp_path):
     np.savez(tmp_path / "b.npz", x=np.ones(3))
     for content in (b"", b"PK", b"hello", bytes(1000), (tmp_path / "b.npz").read_bytes(), b"\x80\x04N."):
         path.write_bytes(content)
-        with pytest.raises(UnreadableError, match="not a file that partwise has written"):
+        with pytest.raises(UnreadableError, match="was not written by partwise"):
             read(path)
-    with pytest.raises(UnreadableError, match="is not a file"):
+    with pytest.raises(UnreadableError, match="is not a regular file"):
         read(tmp_path)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(UnreadableError, match="is not a file"):
+    with pytest.raises(UnreadableError, match="is not a regular file"):
         read(fifo)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "missing.pw")
 
 
-# malice: files with a right digest that no partwise has written
+# malice: files with a valid digest that partwise did not write
 
 
 def sealed(members, number=1, compression=zipfile.ZIP_STORED):

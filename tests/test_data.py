@@ -164,6 +164,14 @@ def test_other_scales_change_nothing_but_the_scale(form, scale, dtype, rng):
     np.testing.assert_allclose(scaled.components, plain.components, atol=1e-5)
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_squares_of_single_precision_are_summed_in_double(form, mode, rng):
+    X = rng.random((5000, 3) if mode else (3, 5000)).astype(np.float32)
+    wanted = np.square(X.astype(float)).sum(axis=1 - mode)
+    np.testing.assert_allclose(as_data(form(X)).sqnorms(mode), wanted, rtol=1e-12)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("scale", [1e30, 1e-30, 1e-40])
 def test_scales_at_the_ends_of_single_precision_are_refused_or_right(form, scale, rng):

@@ -80,7 +80,7 @@ TARGETS = [
     [
         (MODELS, "nope.pw", "there is no file"),
         (MODELS[:2], "x.pw/y.pw", "there is no file"),
-        (MODELS, "folder.pw", "give the path of one that partwise has written"),
+        (MODELS, "folder.pw", "give the path of a file written by partwise"),
         (DATA, "nope.csv", "there is no file nope.csv: check its path"),
         (DATA, "nope*.csv", "no file matches nope*.csv: check its path"),
         (DATA, "folder*", "among several files"),
@@ -115,8 +115,8 @@ def test_what_is_locked_is_one_sentence(here, capsys, commands, name):
 @pytest.mark.parametrize(
     ("ask", "error", "said"),
     [
-        (lambda: pw.load("nope.pw"), FileNotFoundError, "there is no file 'nope.pw': give the path of one"),
-        (lambda: pw.load("folder.pw"), ValueError, "folder.pw is not a file: give the path of one"),
+        (lambda: pw.load("nope.pw"), FileNotFoundError, "there is no file 'nope.pw': give the path of a file"),
+        (lambda: pw.load("folder.pw"), ValueError, "folder.pw is not a regular file: give the path of a file"),
         (lambda: pw.io.read("nope.csv"), FileNotFoundError, "there is no file nope.csv: check its path"),
         (lambda: pw.ssnmf("nope.npy", 2), FileNotFoundError, "X='nope.npy' cannot be read: No such file"),
         (lambda: pw.SparseNMF(2).fit("folder.npy"), IsADirectoryError, "X='folder.npy' cannot be read: Is a directory"),

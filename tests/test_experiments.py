@@ -48,30 +48,18 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory):
-    """A quick run of all figures, once for all tests of it: what was said, and its folder."""
-    pytest.importorskip("clarabel")
-    out = tmp_path_factory.mktemp("new") / "results"
-    command = [sys.executable, "-m", "experiments", "--quick", "--out", str(out)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600), out
-
-
 @pytest.mark.slow
-@pytest.mark.xdist_group("experiments")  # one worker of pytest runs them all
-def test_one_command_runs_everything(everything):
-    done, out = everything
+def test_one_command_leaves_numbers_a_picture_and_a_verdict_of_each(tmp_path):
+    pytest.importorskip("clarabel")
+    out = tmp_path / "new" / "results"
+    command = [sys.executable, "-m", "experiments", "--quick", "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[0] for line in done.stdout.splitlines()[:-1]] == list(NAMES)
     table = (out / "summary.md").read_text(encoding="utf-8").splitlines()[2:]
     assert [line.split(" | ")[0] for line in table] == [f"| {name}" for name in NAMES]
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("experiments")
-@pytest.mark.parametrize("name", NAMES)
-def test_each_leaves_numbers_a_picture_and_a_verdict(everything, name):
-    assert_left_behind(everything[1], name)
+    for name in NAMES:
+        assert_left_behind(out, name)
 
 
 @pytest.mark.compiled

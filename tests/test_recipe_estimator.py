@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import RECIPES, one_of_each, planted
+from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -102,6 +103,14 @@ def test_samples_are_encoded_one_by_one(fitted, recipe):
         np.testing.assert_allclose(model.transform(sample[None])[0], activations, atol=1e-9)
     if recipe.options.get("side") == "activations" and "nonzeros" in recipe.options:
         assert np.count_nonzero(together, axis=1).max() <= recipe.options["nonzeros"]
+
+
+def test_new_samples_pay_the_penalty_of_snmf(X, rng):
+    model = SparseNMF(R, recipe="snmf", recipe_params={"beta": 0.2}, max_iter=MAX_ITER, random_state=0).fit(X)
+    system = np.vstack([model.components_.T, np.sqrt(0.2) * np.ones((1, R))])
+    samples = rng.random((10, 22))
+    wanted = [nnls(system, np.r_[sample, 0])[0] for sample in samples]
+    np.testing.assert_allclose(model.transform(samples), wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("recipe", one_of_each(RECIPES), indirect=True)

@@ -130,6 +130,14 @@ def deadly(rng):
     return as_data(X), factors, sets
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_a_component_is_dead_if_any_of_its_columns_is(mode, rng):
+    factors = random_factors((5, 6, 7), 4, rng)
+    assert not dead_components([gram(f) for f in factors]).size
+    factors[mode][:, [0, 2]] = 0
+    assert dead_components([gram(f) for f in factors]).tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("update", [Sequential(2), Multiplicative(3), Pivot()])
 def test_dead_components_stay_dead_unless_revived(update, rng):
     data, factors, sets = deadly(rng)

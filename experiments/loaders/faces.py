@@ -105,7 +105,7 @@ def load_orl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[i
     path : path, optional
         A folder or an archive (.zip, .tar.gz) with s1/1.pgm … s40/10.pgm, or an .npz file with `images`. Without it,
         the faces are looked for in the folder that PARTWISE_DATA names and in the user's cache, and else downloaded
-        there (extra `paper`). They are compared with the published ones wherever they come from.
+        there (extra `bench`). They are compared with the published ones wherever they come from.
 
     Returns
     -------

@@ -54,7 +54,7 @@ def download(what: str, file: str, addresses: Sequence[Address], read: Callable[
     """
     sought = f"{what} are not in {in_words()}"
     if not cache():
-        raise ImportError(f"{sought}, and to download them needs pooch: pip install '.[paper]'")
+        raise ImportError(f"{sought}, and to download them needs pooch: pip install '.[bench]'")
     folder, failures = cache()[0], []
     if (trouble := _unwritable(folder)) is not None:
         urls = " or ".join(address.url for address in addresses)

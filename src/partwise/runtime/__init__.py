@@ -1,1 +1,1 @@
-"""What a fit takes of the machine: compiled kernels, threads, signals, and files that are written whole."""
+"""The layer between fits and the machine: compiled kernels, threads, Ctrl-C, and safe files."""

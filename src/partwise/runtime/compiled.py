@@ -1,7 +1,7 @@
-"""How Partwise compiles its kernels and keeps them, and a clock that stands still meanwhile.
+"""Compile kernels with numba, cache them on disk, and exclude the time this takes from measurements (`clock`).
 
-Kernels are plain functions of arrays and numbers that also run as ordinary Python (``NUMBA_DISABLE_JIT=1``). Each is
-compiled at its first call and kept on disk, so that the next process only has to load it.
+Kernels are plain functions of arrays and numbers, and also run as ordinary Python (``NUMBA_DISABLE_JIT=1``). Each is
+compiled at its first call. Later processes load it from the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 log = logging.getLogger("partwise")
 WAIT = "compiling for this machine: a few seconds, at the first use only ..."
 
-# Sums may be reassociated: without that they do not vectorise. NaN and infinity keep their meaning (no nnan, no ninf).
+# Sums vectorise only if they may be reassociated. NaN and infinity are still handled correctly (no nnan, no ninf).
 FASTMATH = {"reassoc", "contract", "nsz"}
 OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "no_cfunc_wrapper": True}
 
@@ -40,49 +40,49 @@ def kernel(function: Function) -> Function:
 
 
 def piece(function: Function) -> Function:
-    """A part of kernels, compiled as if it were written out in each of them.
+    """A function that numba inlines into the kernels that call it.
 
-    A kernel that is called by another would exist twice, optimised in different surroundings, and its last digits would
-    depend on which of the two the cache held.
+    A kernel called from another kernel would be compiled twice, in different contexts, and rounding would depend on
+    which version was in the cache.
     """
     return _compile(function, inline="always")
 
 
 def loop(function: Function) -> Function:
-    """The same as `piece` for one loop over vectors, which then vectorises better. Only kernels can call it."""
+    """A `piece` with one loop over vectors. LLVM inlines it, which vectorises better. Only kernels can call it."""
     return _compile(function, forceinline=True, no_cpython_wrapper=True)
 
 
 def _compile(function: Function, **options: Any) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return np.errstate(all="ignore")(function)  # overflow is as silent as in compiled code
+        return np.errstate(all="ignore")(function)  # compiled code does not warn of overflow either
     compiled = numba.njit(**OPTIONS, **options)(function)
     compiled._compile_for_args = compiling.timed(compiled._compile_for_args)
     compiled.files = source_files(function)
     try:
         compiled._cache = Cache(function, digest(compiled.files))
-    except RuntimeError as error:  # neither the installation nor the user's cache can be written to
-        log.debug("%s is compiled in every process: %s", function.__name__, error)
+    except RuntimeError as error:  # no cache directory is writable
+        log.debug("%s is compiled anew in every process: %s", function.__name__, error)
     return compiled
 
 
 def source_files(function: Callable[..., Any]) -> frozenset[str]:
-    """The files that decide what a kernel becomes: its own, those of the pieces it imports, and this one."""
+    """The files that a compiled kernel depends on: its own, those of the pieces it imports, and this one."""
     imported: list[frozenset[str]] = [getattr(value, "files", frozenset()) for value in function.__globals__.values()]
     return frozenset({function.__code__.co_filename, __file__}).union(*imported)
 
 
 @cache
 def digest(files: frozenset[str]) -> str:
-    """A digest of what these files hold."""
+    """A digest of the contents of ``files``."""
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()
 
 
 class Cache(FunctionCache):  # type: ignore[misc]
-    """numba's cache on disk. It is good for the given sources alone, and a fit works without it too.
+    """numba's cache on disk, made safe: entries are valid only for the given sources, and errors never stop a fit.
 
-    numba itself looks at a kernel's own file only, fails on a damaged file or a full disk, and can be misled by two
-    processes that write the first two versions of one kernel at the same moment.
+    numba's own cache checks only the file that defines the kernel, raises on a damaged file or a full disk, and can
+    return the wrong version if two processes write the first two versions of a kernel at the same time.
     """
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
@@ -93,31 +93,31 @@ class Cache(FunctionCache):  # type: ignore[misc]
         """The compiled function for this signature, or None."""
         try:
             found = super().load_overload(sig, target_context)
-        except Exception as error:  # whatever a damaged file makes pickle raise
-            log.debug("a kernel in the cache cannot be read and is compiled again: %r", error)
+        except Exception as error:  # unpickling a damaged file can raise anything
+            log.debug("cannot read a kernel from the cache; compiling it again: %r", error)
             return None
         return found if found is None or found.signature.args == tuple(normalize_signature(sig)[0]) else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function, if the disk allows it."""
+        """Store a compiled function, if possible."""
         for _ in range(2):
             try:
                 return super().save_overload(sig, data)
             except Exception as error:
-                log.debug("a compiled kernel cannot be kept: %r", error)
+                log.debug("cannot store a compiled kernel in the cache: %r", error)
                 with suppress(OSError):
-                    self.flush()  # a damaged index is replaced by an empty one
+                    self.flush()  # replace a damaged index by an empty one, then try again
 
 
 class Compiling(Listener):  # type: ignore[misc]
-    """Counts the seconds that go into compiling and loading kernels, and says once in each process that it compiles."""
+    """Measures the time spent compiling and loading kernels, and announces compilation once per process."""
 
     def __init__(self) -> None:
         self.active, self.since, self.seconds, self.said = 0, 0.0, 0.0, False
         self.lock = threading.Lock()
 
     def timed(self, compile_for: Callable[..., Any]) -> Callable[..., Any]:
-        """What a kernel does when it meets new types, with its time taken: once, if threads do it together."""
+        """Wrap numba's compile step to measure its time. Time in which several threads compile counts once."""
 
         @wraps(compile_for)
         def compile_timed(*args: Any, **kwargs: Any) -> Any:
@@ -136,9 +136,9 @@ class Compiling(Listener):  # type: ignore[misc]
         return compile_timed
 
     def on_start(self, event: Event) -> None:
-        """Tell a person who waits why: in a terminal or a notebook by a line, elsewhere in the log.
+        """Announce compilation: a line on stderr in a terminal or notebook, a log entry elsewhere.
 
-        The logger silences the line too, at a level above WARNING. Worker processes say nothing.
+        A logger level above WARNING silences the line too. Worker processes print nothing.
         """
         if self.said or not self.active or multiprocessing.current_process().name != "MainProcess":
             return
@@ -150,7 +150,7 @@ class Compiling(Listener):  # type: ignore[misc]
             sys.stderr.flush()
 
     def on_end(self, event: Event) -> None:
-        """Nothing more to say."""
+        """Required by numba; does nothing."""
 
 
 compiling = Compiling()
@@ -158,6 +158,6 @@ register("numba:compile", compiling)
 
 
 def clock() -> float:
-    """Seconds on a clock that stands still while kernels are compiled."""
+    """Seconds elapsed, not counting the time in which kernels are compiled or loaded."""
     now = time.perf_counter()
     return now - compiling.seconds - (now - compiling.since if compiling.active else 0.0)

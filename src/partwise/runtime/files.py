@@ -1,4 +1,4 @@
-"""The one way to write a file: whole or not at all."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path to write a file (or a folder) to, which takes the place of ``path`` when the block ends without an error.
+    """Yield a temporary path, and move the file (or folder) written there to ``path`` if no error occurs.
 
-    The path has the name of the target, whose ending many writers go by, and lies in a temporary folder beside it. All
-    bytes are on the disk before the target is replaced, so that a crash leaves the old file or the new one. An error
-    leaves the old one alone, and nothing else behind. A new file has the permissions of the one that it replaces.
+    The temporary path is in a new folder beside ``path`` and has the same name, because many writers choose the format
+    by the extension. All bytes are flushed to disk before the move, so that a crash leaves either the old or the new
+    file. After an error the old file is unchanged. The new file gets the permissions of the file it replaces.
 
     >>> with TemporaryDirectory() as folder:
     ...     with replacing(f"{folder}/a.txt") as fresh:
@@ -25,9 +25,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     print(Path(folder, "a.txt").read_text(), os.listdir(folder))
     all of it ['a.txt']
     """
-    target = Path(os.path.realpath(path))  # what a link points to, not the link
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     if target.exists() and not target.is_file():
-        raise FileExistsError(f"{target} is not a regular file and is not replaced: remove it, or give another name")
+        raise FileExistsError(f"{target} exists and is not a regular file: remove it, or give another name")
     with _folder_beside(target) as folder:
         fresh = Path(folder, target.name)
         yield fresh
@@ -43,29 +43,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that `replacing` would raise before anything is written."""
+    """Raise the OSError that `replacing` would raise, without writing anything."""
     _folder_beside(Path(os.path.realpath(path))).cleanup()
 
 
 def leftovers(path: str | os.PathLike[str]) -> list[Path]:
-    """The temporary folders of processes that were killed while they wrote ``path``."""
+    """Temporary folders left by processes that were killed while writing ``path``."""
     target = Path(os.path.realpath(path))
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.tmp")
     return [entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name)]
 
 
 def _folder_beside(target: Path) -> TemporaryDirectory[str]:
-    """A new folder on the target's disk that no one else can write to."""
+    """Create a private temporary folder on the same disk as ``target``."""
     try:
         return TemporaryDirectory(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent, ignore_cleanup_errors=True
         )
-    except OSError as error:  # it names a folder that no one has asked for
+    except OSError as error:  # report the target's path, not the temporary one
         raise type(error)(error.errno, error.strerror, os.fspath(target)) from None
 
 
 def _flush_folder(path: str | os.PathLike[str]) -> None:
-    """Write the names in a folder to the disk, where the system allows it (Windows does not)."""
+    """Flush a folder's entries to disk, where the system supports it (Windows does not)."""
     with suppress(OSError):
         folder = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Ctrl-C, noted instead of raised."""
+"""Defer Ctrl-C until a fit can stop cleanly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _watching: list[list[int]] = []
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Collect the first Ctrl-C in a list instead of raising it; the second one raises as usual.
+    """Append the first Ctrl-C to the yielded list instead of raising; the second one raises as usual.
 
-    Inside of another such context the same list is given, so that a fit made of several fits stops as a whole. A
-    process that ignores Ctrl-C, as a script's background processes do, goes on ignoring it.
+    A nested context yields the same list, so that a fit made of several fits stops as a whole. If the process ignores
+    Ctrl-C, as background processes of a script do, it is still ignored.
     """
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -31,7 +31,7 @@ def interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
     before = signal.getsignal(signal.SIGINT)
-    if before in (None, signal.SIG_IGN):  # None: a handler that Python did not install and cannot put back
+    if before in (None, signal.SIG_IGN):  # None: a handler that Python did not install and cannot restore
         yield seen
         return
     signal.signal(signal.SIGINT, note)

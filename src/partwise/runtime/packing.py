@@ -1,14 +1,15 @@
-"""Values as what JSON can say, arrays apart: how parameters, states and sets go into a file and come back.
+"""Convert parameters, states and sets to JSON, with their arrays stored separately, and back.
 
-========================= ======================================================================================
-None, bool, int, str      as they are; floats too, but ``{"float": "inf"}``
+========================= ==============================================================
+None, bool, int, str      unchanged; finite floats too, others as ``{"float": "inf"}``
 list                      a list
-tuple                     ``{"tuple": [...]}``: for a sparsity the two differ
-dict with names as keys   ``{"dict": {...}}``; with whole numbers, ``{"numbered": [[key, value], ...]}``
+tuple                     ``{"tuple": [...]}``, because a tuple is another sparsity than a list
+dict with str keys        ``{"dict": {...}}``
+dict with int keys        ``{"numbered": [[key, value], ...]}``
 array                     ``{"array": name}``
-scipy sparse              ``{"sparse": name}``, the array's; it comes back by rows
-a frozen value            ``{"value": class, "fields": {...}}``, if its class is known
-========================= ======================================================================================
+scipy sparse              ``{"sparse": name}``; read back as CSR
+frozen dataclass          ``{"value": class, "fields": {...}}``, for known classes
+========================= ==============================================================
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ KINDS: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "tuple
 
 
 class StorageError(TypeError):
-    """A value that no file can hold."""
+    """Raised for a value that cannot be stored in a file."""
 
 
 def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {}) -> Any:  # noqa: B006
-    """``value`` for JSON; the arrays in it are entered in ``arrays``, by names that begin with ``name``.
+    """Convert ``value`` for JSON, and add its arrays to ``arrays`` under names that begin with ``name``.
 
     >>> arrays = {}
     >>> packed({"step": 0.5, "ends": (0.2, None), "last": np.ones(3)}, "state", arrays)
@@ -73,11 +74,11 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
             "value": type(value).__name__,
             "fields": inside({f.name: getattr(value, f.name) for f in fields(value)}),
         }
-    raise StorageError(f"{name} is of type {type(value).__name__}, which no file can hold")
+    raise StorageError(f"{name} has type {type(value).__name__}, which cannot be stored in a file")
 
 
 def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> Any:  # noqa: B006
-    """What `packed` has made plain; ValueError for anything else.
+    """Invert `packed`; raise ValueError for anything that `packed` does not return.
 
     >>> unpacked({"tuple": [0.2, {"float": "inf"}]}, {})
     (0.2, inf)
@@ -100,17 +101,17 @@ def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> An
         case {"sparse": str(name)} if name in arrays:
             return sp.csr_array(arrays[name])
         case {"value": str(name), "fields": dict(items)} if name in known:
-            return made(known[name], {key: unpacked(item, arrays, known) for key, item in items.items()})
-    raise ValueError(f"{str(plain)[:60]} is no value that can be read")
+            return construct(known[name], {key: unpacked(item, arrays, known) for key, item in items.items()})
+    raise ValueError(f"{str(plain)[:60]} is not a valid value")
 
 
-def made(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """A frozen value of that kind, if its numbers are numbers."""
+def construct(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """Construct a frozen dataclass after checking the types of its fields."""
     for field in fields(kind):
         want = KINDS.get(str(field.type))
         if want and field.name in values and not isinstance(values[field.name], want):
-            raise ValueError(f"{kind.__name__} has {field.name}={values[field.name]!r}, which is no {field.type}")
+            raise ValueError(f"{kind.__name__} has {field.name}={values[field.name]!r}, which is not {field.type}")
     try:
         return kind(**values)
     except TypeError as error:
-        raise ValueError(f"{kind.__name__} cannot be made of {', '.join(values)}") from error
+        raise ValueError(f"{kind.__name__} does not accept the fields {', '.join(values)}") from error

@@ -1,11 +1,11 @@
-"""What a fit takes of the machine. Its threads are ours: BLAS works in each of them by itself.
+"""Threads and scratch memory of a fit.
 
-Threads of BLAS go on spinning for a while after each product, so that kernels beside them gain nothing, and BLAS cuts
-tall and narrow products badly (measured at 613,410 × 269, rank 40: two threads of BLAS make the products 1.5 × faster
-and Gram matrices slower, two of ours 1.8 × and 1.6 ×). Therefore BLAS gets one thread for the time of a fit, and
-`in_parts` gives a range of rows to each of ours.
+BLAS threads keep spinning after each product and slow down kernels, and BLAS splits tall, narrow products badly
+(measured at 613,410 × 269, rank 40: two BLAS threads make the products 1.5 times faster and Gram matrices slower; two
+of our threads make them 1.8 and 1.6 times faster). So BLAS is limited to one thread during a fit, and `in_parts` gives
+each of our threads a range of rows.
 
-A fit keeps its scratch memory too: new memory costs as much at every pass as going through it several times.
+A fit also reuses its scratch memory: allocating it anew in every pass costs as much as several passes over it.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from threadpoolctl import ThreadpoolController
 
 Array = npt.NDArray[Any]
 
-ALONE = 1e7  # multiplications, below which a second thread costs more than it gives
-LEAST = 512  # rows for which a thread of their own pays in a product
+ALONE = 1e7  # multiplications below which a second thread does not pay
+LEAST = 512  # minimum number of rows per thread in a product
 
-_threads: ContextVar[int] = ContextVar("threads", default=1)  # of the fit in this context
+_threads: ContextVar[int] = ContextVar("threads", default=1)  # number of threads of the current fit
 _scratch: ContextVar[dict[Any, Array] | None] = ContextVar("scratch", default=None)
 
 
 @cache
 def controller() -> Any:
-    """The thread pools of this process; finding them takes a while."""
+    """The thread pools of this process. Cached, because finding them is slow."""
     return ThreadpoolController()
 
 
 @cache
 def pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for kernels."""
+    """A pool of worker threads, reused by later fits."""
     return ThreadPoolExecutor(threads, thread_name_prefix="partwise")
 
 
 def blas_threads() -> int:
-    """How many threads the matrix products may take, as the environment or threadpoolctl has it."""
+    """Number of BLAS threads, as set by the environment or threadpoolctl."""
     return max((lib.num_threads for lib in controller().lib_controllers if lib.user_api == "blas"), default=1)
 
 
 @contextmanager
 def fitting_threads(multiplications: float, n_threads: int | None = None) -> Iterator[None]:
-    """Let `in_parts` take ``n_threads`` threads, or as many as BLAS may; one for a small problem.
+    """Give `in_parts` ``n_threads`` threads (default: as many as BLAS has), or one thread for a small problem.
 
-    The limit of BLAS is the whole process's, and fits that run beside each other in several threads could not restore
-    it in the right order: outside of the main thread, a fit takes no threads of its own and leaves BLAS alone.
+    The BLAS limit is global, and concurrent fits in several threads could not restore it in the right order. So a fit
+    outside the main thread uses one thread and does not change the limit.
     """
     may = blas_threads()
     threads = 1 if multiplications < ALONE else may if n_threads is None else n_threads
@@ -68,7 +68,7 @@ def fitting_threads(multiplications: float, n_threads: int | None = None) -> Ite
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array to overwrite: in a fit the same one at each call, so one caller at a time."""
+    """An uninitialised array. Within a fit, each call with the same arguments returns the same array."""
     kept = _scratch.get()
     if kept is None:
         return np.empty(shape, dtype=dtype)
@@ -78,9 +78,10 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def in_parts(task: Callable[[int, int], Any], size: int, least: int) -> list[Any]:
-    """``task(first, end)`` for equal parts of ``range(size)``, at least so long, one for each thread of the fit.
+    """Run ``task(first, end)`` on equal parts of ``range(size)``, one per thread, and return the results in order.
 
-    The results come in order. Parts depend on the size and the number of threads alone, and so do the bits.
+    Each part has at least ``least`` elements. The parts depend only on the size and the number of threads, so that
+    results are reproducible bit for bit.
     """
     threads = max(min(_threads.get(), size // least), 1)
     if threads == 1:
@@ -90,7 +91,7 @@ def in_parts(task: Callable[[int, int], Any], size: int, least: int) -> list[Any
 
 
 def product(small: Array, wide: Array, out: Array | None = None) -> Array:
-    """small · wide, each thread of the fit with some columns of ``wide``."""
+    """small · wide; each thread computes some of the columns."""
     if out is None:
         out = np.empty((len(small), wide.shape[1]), dtype=wide.dtype)
     in_parts(lambda a, b: np.matmul(small, wide[:, a:b], out=out[:, a:b]), wide.shape[1], LEAST)
@@ -98,5 +99,5 @@ def product(small: Array, wide: Array, out: Array | None = None) -> Array:
 
 
 def summed_product(left: Array, right: Array) -> Array:
-    """leftᵀ · right, each thread of the fit with some of their rows."""
+    """leftᵀ · right; each thread sums over some of the rows."""
     return reduce(np.add, in_parts(lambda a, b: left[a:b].T @ right[a:b], len(left), LEAST))
