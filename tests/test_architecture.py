@@ -113,6 +113,17 @@ def test_one_room_draws_and_one_prints():
         assert not prints or ROOMS[path] == "cli", path
 
 
+def test_a_class_has_a_name_of_its_own():
+    """One name, one meaning; a type alias may be repeated where the same is meant."""
+    classes, aliases = [], set()
+    for source in SOURCES.values():
+        classes += [node.name for node in source.body if isinstance(node, ast.ClassDef)]
+        targets = [target for node in source.body if isinstance(node, ast.Assign) for target in node.targets]
+        aliases |= {target.id for target in targets if isinstance(target, ast.Name)}
+    assert sorted(set(classes)) == sorted(classes)
+    assert not aliases & set(classes)
+
+
 def test_what_is_public_says_what_it_is():
     for path, source in SOURCES.items():
         public = [

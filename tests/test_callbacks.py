@@ -93,7 +93,7 @@ def test_a_callback_stops_the_fit(X, after):
     recorder = Recorder(stop_after=after)
     fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and nothing is warned of
     assert fit.n_iter_ == recorder.iterations_ended == after
-    assert f"callback said stop after iteration {after}" in fit.stop_reason_
+    assert f"stopped by the callback after iteration {after}" in fit.stop_reason_
     assert sorted(recorder.begun) == sorted(recorder.ended)
     whole = pw.ssnmf(X, 4, sparsity=0.4, tol=0, max_iter=after, random_state=0)
     np.testing.assert_array_equal(fit.components_, whole.components)

@@ -47,7 +47,7 @@ def test_every_kind_of_matrix(X, expected, kind, limit, tmp_path):
     found = adata.uns["nmf"]
     np.testing.assert_allclose(found["sparsity"], 0.4, atol=1e-10)
     assert (found["params"]["sparsity"], found["params"]["n_components"]) == (0.4, 3)
-    assert found["stop_reason"].startswith("the loss fell")
+    assert found["stop_reason"].startswith("converged: relative decrease of the loss")
 
 
 def test_what_is_stored_can_be_written(X, tmp_path):

@@ -185,7 +185,7 @@ def test_a_bad_value_on_a_cluster_is_named_by_chunk_and_row(client, bad, init, X
 def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
     result = pw.ssnmf(chunked(X), 4, **SHORT, callback=lambda it: it.n_iter == 4)
     assert_same(result, pw.ssnmf(X, 4, **SHORT, callback=lambda it: it.n_iter == 4))
-    assert "the callback said stop after iteration 4" in result.stop_reason
+    assert "stopped by the callback after iteration 4" in result.stop_reason
     del result
     assert_nothing_is_left(client)
 

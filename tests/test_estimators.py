@@ -227,7 +227,7 @@ def test_why_the_fit_stopped(X):
     assert 0 < model.n_iter_ < model.max_iter
     model = fitted(X, max_time=0)
     assert model.n_iter_ == 1
-    assert "max_time=0" in model.stop_reason_
+    assert "time limit of 0 s" in model.stop_reason_
     model = fitted(X, tol=0, max_iter=7)
     assert model.n_iter_ == 7
     assert "max_iter=7" in model.stop_reason_

@@ -97,7 +97,7 @@ def test_it_stops_at_kkt_tol_where_no_column_can_improve(X, sparsity):
 
 def test_it_stops_at_max_time(X):
     result = pw.ssnmf(X, 3, max_iter=10**6, tol=0, max_time=0.02, random_state=0)
-    assert "max_time=0.02" in result.stop_reason
+    assert "time limit of 0.02 s" in result.stop_reason
     assert not result.converged
     assert result.times[-1] >= 0.02
     assert np.all(result.times[:-1] < 0.02)
@@ -118,7 +118,7 @@ def test_it_stops_when_the_callback_says_so(X, last, kind):
     assert [i.loss for i in told] == result.losses.tolist()
     assert [i.seconds for i in told] == result.times.tolist()
     assert told[-1].relative_error == pytest.approx(direct_error(X, result), rel=1e-6)
-    assert "the callback said stop" in result.stop_reason
+    assert "stopped by the callback" in result.stop_reason
     assert ("at the start" if last == 0 else f"iteration {last}") in result.stop_reason
     assert not result.converged
 

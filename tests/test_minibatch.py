@@ -150,7 +150,7 @@ def test_all_samples_come_once(X, kind, tmp_path):
         np.save(tmp_path / "x.npy", X)
         data = as_data(str(tmp_path / "x.npy"), X.nbytes // 3)
     for rng in (None, np.random.default_rng(0)):
-        seen = np.vstack([batch.matrix for batch in batches(data, 7, rng, check=True)])
+        seen = np.vstack([batch.matrix for batch in batches(data, 7, rng)])
         np.testing.assert_array_equal(np.sort(seen.sum(axis=1)), np.sort(X.sum(axis=1)))
 
 
@@ -208,12 +208,32 @@ def test_bad_batches_are_refused_and_change_nothing(X):
 def test_why_it_stopped(X):
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model = pw.MiniBatchSparseNMF(R, batch_size=30, max_iter=2, tol=1e-12, random_state=0).fit(X)
-    assert model.stop_reason_ == "max_iter=2 times through X are done"
+    assert model.stop_reason_ == "reached max_iter=2 before converging; raise max_iter or tol"
     assert model.n_iter_ == 2
     model = pw.MiniBatchSparseNMF(R, batch_size=30, max_iter=500, tol=0.1, random_state=0).fit(X)
-    assert "tol=0.1" in model.stop_reason_
+    assert model.stop_reason_ == "converged: relative decrease of the loss ≤ tol=0.1"
     model = pw.MiniBatchSparseNMF(R, batch_size=30, max_time=0, tol=0, random_state=0).fit(X)
-    assert "max_time=0 seconds" in model.stop_reason_
+    assert model.stop_reason_ == "time limit of 0 s reached"
+    assert model.n_iter_ == len(model.loss_curve_) == len(model.time_curve_) == 1
+    model = pw.MiniBatchSparseNMF(R, batch_size=30, max_iter=2, tol=0, random_state=0).fit(X)
+    assert model.stop_reason_ == "reached max_iter=2"
+
+
+@pytest.mark.parametrize("first", ["zeros", "exact"])
+def test_a_first_batch_that_fits_perfectly_is_not_forgotten(X, first):
+    """Its loss is zero, which once counted as no batch at all: the next one began anew."""
+    X = X[:10, :R]
+    batch = np.zeros((10, R)) if first == "zeros" else np.tile(np.eye(R), (2, 1))
+    asked = {"init": np.eye(R), "random_state": 0}
+    stream = pw.MiniBatchSparseNMF(R, **asked).partial_fit(batch).partial_fit(X)
+    model = pw.MiniBatchSparseNMF(R, batch_size=10, max_iter=1, tol=0, **asked).fit(np.vstack([batch, X]))
+    assert model.n_steps_ == stream.n_steps_ == 2
+    np.testing.assert_array_equal(model.components_, stream.components_)
+
+
+def test_an_exact_fit_is_done():
+    model = pw.MiniBatchSparseNMF(2, batch_size=3, random_state=0).fit(np.zeros((9, 4)))
+    assert model.stop_reason_ == "converged: the fit is exact to the precision of float64 statistics"
     assert model.n_iter_ == 1
 
 

@@ -120,7 +120,7 @@ def test_stops_are_obeyed(X, recipe):
     assert (result.n_iter, len(result.losses), result.converged) == (3, 4, False)
     result = recipe(X, R, max_time=0, tol=0)
     assert result.n_iter == 1
-    assert "max_time=0" in result.stop_reason
+    assert "time limit of 0 s" in result.stop_reason
     seen = []
     result = recipe(X, R, tol=0, callback=lambda it: seen.append(it.loss) or it.n_iter == 2)
     assert result.n_iter == 2

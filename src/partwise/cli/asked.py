@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..engine.options import FLAGS, Flag
 from .common import UsageError
 
 RECIPES = ("ssnmf", "nmfsc", "tpc", "nnsc", "snmf", "nsnmf", "l0", "l0_path", "bisparse", "grouped")
-INITS = ("samples", "random", "nndsvd", "gradual")
 
 
 def level(text: str) -> Any:
@@ -30,52 +31,35 @@ def penalty(text: str) -> Any:
 
 level.__name__, penalty.__name__ = "sparsity", "penalty"  # as argparse calls them when they are wrong
 
-# what the estimator takes: its parameter's name, how a text becomes a value, what it is
-FIT: dict[str, tuple[Any, str]] = {
-    "activation_sparsity": (level, "the same for activations, over the samples"),
-    "l1": (penalty, "ℓ1 penalty on the activations, or a pair (activations,components)"),
-    "l2": (penalty, "squared ℓ2 penalty, likewise"),
-    "fixed_components": (
-        Path,
-        "a file of known parts, which stay as they are: a row each (all NaN: to be found), or a column each, as "
-        "--parts-out writes tables; features are found by name where both files have names",
-    ),
-    "fixed_activations": (
-        Path,
-        "a file of known activations, a row for each sample, a column for each of the first parts",
-    ),
-    "missing": (
-        ("error", "em"),
-        "what empty cells and NaN are: an error, or entries that the fit does without (error)",
-    ),
-    "init": (INITS, "where the fit starts"),
-    "n_init": (int, "fits from as many starts; the best is kept (1)"),
-    "max_iter": (int, "iterations at most (200)"),
-    "tol": (float, "stop when an iteration lowers the loss by no more than this share of it (1e-4)"),
-    "max_time": (float, "stop after as many seconds"),
-    "n_threads": (int, "threads; -1: one on each core"),
-    "memory_limit": (str, "memory for data on disk, such as '2 GB' (1 GiB); what takes more is read in chunks"),
-    "random_state": (int, "seed of what is random"),
+BACK = ("checkpoint", "checkpoint_every", "resume_from")  # options that belong to a run, not to a model
+
+# what the estimator takes
+FIT: dict[str, Flag] = {
+    "activation_sparsity": Flag(level, "the same for activations, over the samples", metavar="S"),
+    "l1": Flag(penalty, "ℓ1 penalty on the activations, or a pair (activations,components)"),
+    "l2": Flag(penalty, "squared ℓ2 penalty, likewise"),
+    "n_init": Flag(int, "fits from as many starts; the best is kept", "1"),
+    **{name: flag for name, flag in FLAGS.items() if name not in (*BACK, "kkt_tol")},
 }
-RECIPE: dict[str, tuple[Any, str]] = {
-    "faithful": (bool, "ssnmf: exactly the paper's Algorithm 4"),
-    "solver": (("hals", "multiplicative", "gradient", "greedy", "pivot"), "ssnmf: for the side without sparsity"),
-    "projection": (("fast", "sorted", "hoyer"), "ssnmf, nmfsc, bisparse: how the nearest sparse vector is found"),
-    "component_sweeps": (int, "ssnmf: passes over the parts for every product with X"),
-    "activation_sweeps": (int, "ssnmf: passes over the activations"),
-    "extrapolate": (bool, "ssnmf: mostly faster, but the loss may rise now and then"),
-    "nonzeros": (int, "l0, l0_path: nonzeros at most"),
-    "side": (("activations", "components"), "l0, l0_path, nnsc, snmf, grouped: which side is sparse"),
-    "method": (("prune", "sequential", "forward", "reverse", "hoyer"), "l0, nnsc: which algorithm"),
-    "every": (int, "l0: choose supports in every so-many-th iteration"),
-    "refit": (bool, "l0_path: solve again without the penalty"),
-    "middle": (("diagonal", "full"), "bisparse: what stands between activations and parts"),
-    "middle_solver": (("nnls", "multiplicative"), "bisparse: how it is solved"),
-    "theta": (float, "nsnmf: how much is smoothed, 0 to 1"),
-    "loss": (("squared", "kl"), "nsnmf: what is minimised"),
-    "beta": (float, "snmf: penalty for sparsity"),
-    "eta": (float, "snmf: penalty on the other side's size"),
-    "kkt_tol": (float, "stop when no column would move by more than this share of its norm"),
+RECIPE: dict[str, Flag] = {
+    "faithful": Flag(bool, "ssnmf: exactly the paper's Algorithm 4"),
+    "solver": Flag(("hals", "multiplicative", "gradient", "greedy", "pivot"), "ssnmf: for the side without sparsity"),
+    "projection": Flag(("fast", "sorted", "hoyer"), "ssnmf, nmfsc, bisparse: how the nearest sparse vector is found"),
+    "component_sweeps": Flag(int, "ssnmf: passes over the parts for every product with X"),
+    "activation_sweeps": Flag(int, "ssnmf: passes over the activations"),
+    "extrapolate": Flag(bool, "ssnmf: mostly faster, but the loss may rise now and then"),
+    "nonzeros": Flag(int, "l0, l0_path: nonzeros at most"),
+    "side": Flag(("activations", "components"), "l0, l0_path, nnsc, snmf, grouped: which side is sparse"),
+    "method": Flag(("prune", "sequential", "forward", "reverse", "hoyer"), "l0, nnsc: which algorithm"),
+    "every": Flag(int, "l0: choose supports in every so-many-th iteration"),
+    "refit": Flag(bool, "l0_path: solve again without the penalty"),
+    "middle": Flag(("diagonal", "full"), "bisparse: what stands between activations and parts"),
+    "middle_solver": Flag(("nnls", "multiplicative"), "bisparse: how it is solved"),
+    "theta": Flag(float, "nsnmf: how much is smoothed, 0 to 1"),
+    "loss": Flag(("squared", "kl"), "nsnmf: what is minimised"),
+    "beta": Flag(float, "snmf: penalty for sparsity"),
+    "eta": Flag(float, "snmf: penalty on the other side's size"),
+    "kkt_tol": FLAGS["kkt_tol"],
 }
 
 
@@ -96,20 +80,21 @@ def add_asking(parser: Any) -> None:
         "--per-part", type=Path, metavar="FILE", help="a text with a sparsity for each part, one a line"
     )
     group.add_argument("--recipe", choices=RECIPES, default="ssnmf", help="the method (default: ssnmf)")
-    _add(parser.add_argument_group("how to find it"), FIT)
-    _add(parser.add_argument_group("options of single recipes"), RECIPE)
+    add_flags(parser.add_argument_group("how to find it"), FIT)
+    add_flags(parser.add_argument_group("options of single recipes"), RECIPE)
 
 
-def _add(group: Any, table: dict[str, tuple[Any, str]]) -> None:
-    for name, (kind, text) in table.items():
-        flags = [f"--{name.replace('_', '-')}"] + (["--seed"] if name == "random_state" else [])
-        if kind is bool:
-            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, help=text)
-        elif isinstance(kind, tuple):
-            group.add_argument(*flags, dest=name, choices=kind, help=text)
+def add_flags(group: Any, table: Mapping[str, Flag]) -> None:
+    """A flag for each line of a table."""
+    for name, flag in table.items():
+        names = [f"--{text.replace('_', '-')}" for text in (name, flag.also) if text]
+        text = f"{flag.help} ({flag.usual})" if flag.usual else flag.help
+        if flag.kind is bool:
+            group.add_argument(*names, dest=name, action=argparse.BooleanOptionalAction, help=text)
+        elif isinstance(flag.kind, tuple):
+            group.add_argument(*names, dest=name, choices=flag.kind, help=text)
         else:
-            metavar = {level: "S", Path: "FILE"}.get(kind, "N")
-            group.add_argument(*flags, dest=name, type=kind, metavar=metavar, help=text)
+            group.add_argument(*names, dest=name, type=flag.kind, metavar=flag.metavar, help=text)
 
 
 def asked_model(options: argparse.Namespace, **more: Any) -> Any:
@@ -123,7 +108,7 @@ def asked_model(options: argparse.Namespace, **more: Any) -> Any:
         count = len(sparsity) if count is None else count
     given = {name: getattr(options, name) for name in (*FIT, *RECIPE) if getattr(options, name) is not None}
     own = {name: given[name] for name in RECIPE if name in given}
-    more |= {name: value for name, value in given.items() if name in FIT and FIT[name][0] is not Path}
+    more |= {name: value for name, value in given.items() if name in FIT and FIT[name].kind is not Path}
     try:
         model = SparseNMF(
             10 if count is None else count, sparsity=sparsity, recipe=options.recipe, recipe_params=own or None, **more

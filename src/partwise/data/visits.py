@@ -29,7 +29,7 @@ from .sparse import SparseData
 AT_ONCE = 16  # steps that a lost chunk takes in one task
 
 
-class Kept(NamedTuple):
+class ChunkState(NamedTuple):
     """The steps that a chunk has taken, its activations after them, and what it returned at the last."""
 
     taken: int
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     answer: Any
 
 
-KEPT: dict[tuple[str, int], Kept] = {}  # in each worker, by fit and chunk
+KEPT: dict[tuple[str, int], ChunkState] = {}  # in each worker, by fit and chunk
 FORGOTTEN: deque[str] = deque(maxlen=1000)  # fits that are over: a visit that ends later must not keep anything
 keeping = threading.Lock()
 
@@ -117,11 +117,11 @@ def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads
         )
         for _, scale, step in steps:
             activations, answer = step(chunk, Held.scaled(scale, activations))
-        keep(key, Kept(end, activations, answer))
+        keep(key, ChunkState(end, activations, answer))
         return Answer(answer)
 
 
-def keep(key: tuple[str, int], what: Kept) -> None:
+def keep(key: tuple[str, int], what: ChunkState) -> None:
     """Keep what a chunk has come to, unless its fit is over."""
     with keeping:
         if key[0] not in FORGOTTEN:

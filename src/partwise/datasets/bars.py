@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.validation import as_amount, as_count, as_generator
-from .known import Known
+from .ground_truth import GroundTruth
 
 
-def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> Known:
+def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> GroundTruth:
     """Pictures of horizontal and vertical bars, each there or not, independently of the others (Földiák 1990).
 
     Every picture is a sum of bars, so that a pixel where two of them cross has the value 2, and X = activations ·
@@ -44,4 +44,4 @@ def bars(samples: int = 500, size: int = 8, *, probability: float | None = None,
     lines, across = np.eye(size), np.ones((1, size))
     components = np.vstack([np.kron(lines, across), np.kron(across, lines)])
     activations = there.astype(float)
-    return Known(activations @ components, activations, components, (size, size))
+    return GroundTruth(activations @ components, activations, components, (size, size))

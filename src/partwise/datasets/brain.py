@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..engine.validation import as_count, as_generator
 from ..statistics import Array
-from .known import Known, noisy
+from .ground_truth import GroundTruth, noisy
 
 
 def brain_volume(
@@ -21,7 +21,7 @@ def brain_volume(
     noise: float = 0.1,
     dtype: npt.DTypeLike = np.float32,
     random_state: Any = 0,
-) -> Known:
+) -> GroundTruth:
     """Smooth blobs in an ellipsoid: data of the shape of the SSNMF paper's 269 scans, which are private.
 
     X has a column for each voxel of the box, 105·127·46 = 613,410 of them, as in the paper. A voxel outside of the

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..engine.validation import as_count, as_generator
-from .known import Known, noisy
+from .ground_truth import GroundTruth, noisy
 
 SPOTS = [(2, 2), (2, 6), (6, 2), (6, 6), (4, 4)]
 
 
-def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Any = 0) -> Known:
+def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Any = 0) -> GroundTruth:
     """200 pictures of 9 × 9 pixels, made of five round spots.
 
     They stand in for the synthetic set of Heiler & Schnörr (2006), which the SSNMF paper uses (200 pictures of 9 × 9,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.validation import as_columns, as_count, as_generator
-from .known import Known, noisy
+from .ground_truth import GroundTruth, noisy
 
 
 def planted(
@@ -18,7 +18,7 @@ def planted(
     sparsity: Any = 0.7,
     noise: float = 0.01,
     random_state: Any = 0,
-) -> Known:
+) -> GroundTruth:
     """Nonnegative data made of parts whose Hoyer sparsity is given, to rounding.
 
     X = max(activations · components + noise, 0): the parts are random vectors moved to the nearest ones of that

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 
 from ..engine.validation import as_count
-from .known import Known
+from .ground_truth import GroundTruth
 
 
-def swimmer(shape: tuple[int, int] = (32, 32), *, torso: int = 12, limb: int = 6) -> Known:
+def swimmer(shape: tuple[int, int] = (32, 32), *, torso: int = 12, limb: int = 6) -> GroundTruth:
     """All 256 poses of a figure with a torso and four limbs, each limb in one of four positions.
 
     The figures are those of Donoho & Stodden (2004) in kind: binary pictures, every combination of positions once, 17
@@ -61,7 +61,7 @@ def swimmer(shape: tuple[int, int] = (32, 32), *, torso: int = 12, limb: int = 6
     for pose, positions in enumerate(itertools.product(range(4), repeat=4)):
         activations[pose, [4 * which + position for which, position in enumerate(positions)] + [16]] = 1
     components = pictures.reshape(17, -1)
-    return Known(activations @ components, activations, components, (rows, columns))
+    return GroundTruth(activations @ components, activations, components, (rows, columns))
 
 
 def _two(shape: tuple[int, int]) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import running_fit
 from .metrics import relative_error
-from .running import Fit, exact_relative_error, give_unit_norm
+from .running import RunningFit, exact_relative_error, give_unit_norm
 from .starts import Factors
 from .summary import summary
 
@@ -186,20 +186,16 @@ def factorize(
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
     fit = running_fit(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
-    threads = fitting_threads(data.size * factors[1].shape[1], n_threads)
-    with interrupts() as interrupted, threads, released_on_error(factors):
+
+    def save() -> None:
+        if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
+            checkpoint.write(fit, watch.history())
+
+    with fitting_threads(data.size * factors[1].shape[1], n_threads), released_on_error(factors):
         if resumed is not None:
             resumed.restore(fit, order[0])
             watch.resume(**resumed.history)
-        else:
-            watch.note(fit.first_loss((*before, *order)[0]))
-            for mode in () if watch.reason else before:
-                fit.update(mode)
-        while not watch.reason:
-            residual = max([fit.update(mode, measure=kkt_tol > 0) for mode in order])
-            watch.note(fit.loss(order[-1]), residual, bool(interrupted))
-            if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
-                checkpoint.write(fit, watch.history())
+        iterate(fit, watch, order, before, save)
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         for mode in range(1, len(factors)):
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
@@ -217,11 +213,34 @@ def factorize(
     )
 
 
+def iterate(
+    fit: RunningFit,
+    watch: Watch,
+    order: Sequence[int],
+    before: Sequence[int] = (),
+    after: Callable[[], None] | None = None,
+) -> None:
+    """The loop: update the modes in ``order`` until the watch says stop; ``after`` is called after each iteration.
+
+    Unless the watch has a history, the fit starts: the modes ``before`` are updated once.
+    """
+    with interrupts() as interrupted:
+        if not watch.losses:
+            watch.note(fit.first_loss((*before, *order)[0]))
+            for mode in () if watch.reason else before:
+                fit.update(mode)
+        while not watch.reason:
+            residual = max([fit.update(mode, measure=watch.kkt_tol > 0) for mode in order])
+            watch.note(fit.loss(order[-1]), residual, bool(interrupted))
+            if after is not None:
+                after()
+
+
 @dataclass
 class Watch:
     """Keeps the history of a fit, tells the callback, and knows when and why to stop."""
 
-    fit: Fit
+    fit: RunningFit
     max_iter: int
     tol: float
     kkt_tol: float
@@ -262,7 +281,7 @@ class Watch:
         self.residual = residual
         if self.told_to_stop():
             self.reason = (
-                f"the callback said stop {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
+                f"stopped by the callback {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
             )
         elif interrupted:
             self.reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
@@ -275,9 +294,11 @@ class Watch:
         if met:
             self.converged, self.reason = True, met
         elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
-            self.reason = f"max_time={self.max_time:g} seconds are over"
+            self.reason = f"time limit of {self.max_time:g} s reached"
         elif self.n_iter >= self.max_iter:
-            self.reason, self.exhausted = f"max_iter={self.max_iter} iterations are done", self.tol > 0
+            self.exhausted = self.tol > 0 or self.kkt_tol > 0
+            advice = " before converging; raise max_iter or tol" if self.exhausted else ""
+            self.reason = f"reached max_iter={self.max_iter}{advice}"
 
     def told_to_stop(self) -> bool:
         """Whether the callback, told of the iteration, says stop."""
@@ -294,9 +315,9 @@ class Watch:
         if self.tol > 0:
             exact = 4 * np.finfo(data.dtype).eps * data.sqnorm
             if data.squared and loss - self.fit.penalties() <= exact:
-                return f"the fit is exact as far as {data.dtype} statistics can tell"
+                return f"converged: the fit is exact to the precision of {data.dtype} statistics"
             if abs(before - loss) <= self.tol * before:
-                return f"the loss fell by no more than tol={self.tol:g} of itself"
+                return f"converged: relative decrease of the loss ≤ tol={self.tol:g}"
         if self.kkt_tol > 0 and residual <= self.kkt_tol:
-            return f"the fixed-point residual is at most kkt_tol={self.kkt_tol:g}"
+            return f"converged: fixed-point residual ≤ kkt_tol={self.kkt_tol:g}"
         return ""

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Matrix, named
+from ..data import Chunked, Matrix
 from ..statistics import Array, Stats, gram
 from ..updates import State
 from .blocks import Block
 from .revival import dead_components, revive
+from .starts import Factors
 
 
 @dataclass
@@ -83,16 +84,62 @@ class Running:
             self.stats = Stats(cross, own, self.stats.sqnorm)
 
 
-def batches(data: Any, size: int, rng: np.random.Generator | None, check: bool) -> Iterator[Matrix]:
+class Epochs:
+    """A running fit whose iterations go through X once, batch by batch.
+
+    ``forget`` is what remains of the past after ``size`` samples. All passes but the first take the samples in the
+    order that ``rng`` gives. The loss is summed up on the way, each batch's before the parts are updated with it.
+    """
+
+    def __init__(
+        self,
+        data: Matrix | Chunked,
+        running: Running,
+        encoder: Block,
+        block: Block,
+        size: int,
+        forget: float,
+        rng: np.random.Generator | None,
+    ) -> None:
+        self.data, self.running, self.encoder, self.block = data, running, encoder, block
+        self.size, self.forget, self.rng = size, forget, rng
+        self.steps = 0  # batches so far
+        self.total = 0.0
+
+    @property
+    def factors(self) -> Factors:
+        """The parts; activations are forgotten."""
+        return [None, self.running.parts]
+
+    def first_loss(self, mode: int) -> float:
+        """The loss without any activations, since none are known yet."""
+        return 0.5 * self.data.sqnorm
+
+    def update(self, mode: int, measure: bool = False) -> float:
+        """Go through X once."""
+        self.total, whole = 0.0, min(self.size, self.data.shape[0])
+        for batch in batches(self.data, self.size, self.rng if self.steps else None):
+            n = batch.shape[0]
+            self.total += n * self.running.step(batch, self.encoder, self.block, self.forget ** (n / whole))
+            self.steps += 1
+        return np.inf
+
+    def loss(self, mode: int) -> float:
+        """½‖X − model‖², summed over the batches of the last pass."""
+        return self.total
+
+    def penalties(self) -> float:
+        """Nothing: the loss is without them."""
+        return 0.0
+
+
+def batches(data: Matrix | Chunked, size: int, rng: np.random.Generator | None = None) -> Iterator[Matrix]:
     """All samples, ``size`` at a time: in the order that ``rng`` gives, or as they lie, where they come in chunks."""
     if not isinstance(data, Chunked):
         order = np.arange(data.shape[0]) if rng is None else rng.permutation(data.shape[0])
         for start in range(0, len(order), size):
             yield data.subset(np.sort(order[start : start + size])) if size < len(order) else data
         return
-    for k, chunk in enumerate(data.chunks()):
-        if check:
-            with named(k, data.bounds[k], data.bounds[k + 1]):
-                chunk.check()
+    for chunk in data.chunks():
         for start in range(0, chunk.shape[0], size):
             yield chunk.subset(np.arange(start, min(start + size, chunk.shape[0])))

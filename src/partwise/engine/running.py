@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,36 @@ from .revival import dead_components, revive
 from .starts import Factors
 
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
+
+
+class RunningFit(Protocol):
+    """What the loop drives: an iteration updates one mode after the other, and then asks for the loss."""
+
+    @property
+    def data(self) -> Data:
+        """X."""
+        ...
+
+    @property
+    def factors(self) -> Factors:
+        """The present factors; what is out of reach is None, or `Held`."""
+        ...
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start; ``mode`` is updated first."""
+        ...
+
+    def update(self, mode: int, measure: bool = False) -> float:
+        """Update one factor; its fixed-point residual before that, if it is to be measured."""
+        ...
+
+    def loss(self, mode: int) -> float:
+        """The loss, just after ``mode`` was updated."""
+        ...
+
+    def penalties(self) -> float:
+        """What penalties add to the loss."""
+        ...
 
 
 class Fit:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Data, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Data, Matrix, as_data, check_unmasked, is_lazy
 from ..engine.blocks import Block
 from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -166,7 +166,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return report(self, path, **options)
 
-    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
         """X as data; what is not in memory is left where it is."""
         check_unmasked(X)
         limit = as_bytes(self.memory_limit, "memory_limit")

@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Matrix, check_seen
+from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.loop import Iteration
-from ..engine.online import Running, batches
+from ..engine.loop import Watch, iterate
+from ..engine.online import Epochs, Running, batches
+from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
     as_amount,
@@ -24,15 +24,16 @@ from ..engine.validation import (
     as_switch,
     as_verbosity,
     warn_of_capacity,
-    warn_user,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output
+from .restarts import warn_if_exhausted
 
 
+@with_options
 class MiniBatchSparseNMF(Parts):
     """`SparseNMF` for streams: parts of exactly the sparsity that you name, from one batch of samples after the other.
 
@@ -53,23 +54,14 @@ class MiniBatchSparseNMF(Parts):
         Passes over the parts for each batch.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties on a sample's activations, and on the parts.
-    fixed_components : array of shape (at most n_components, n_features), optional
-        Parts that are known, as in `SparseNMF`.
-    missing : {"error", "em"}, default="error"
-        What NaN means, as in `SparseNMF`.
     init : {"samples", "random"} or array of shape (n_components, n_features)
         Where the parts start; "samples" are far-apart ones of the first batch.
     max_iter : int, default=20
         Times that `fit` goes through X, at most.
     tol : float, default=1e-4
         Stop when going through X once lowers the mean loss by no more than this share of it; 0: never.
-    max_time : float, optional
-        Stop after as many seconds.
     shuffle : bool, default=True
         Take samples in a new random order each time (X in memory only; chunks come as they lie).
-    memory_limit : int or str, optional
-        As in `SparseNMF`.
-    random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1: a progress line.
 
@@ -82,7 +74,7 @@ class MiniBatchSparseNMF(Parts):
     n_steps_ : int
         Batches so far.
     loss_curve_ : array
-        The mean loss of a sample, ½‖x − model‖² plus penalties, each time that `fit` went through X.
+        The mean of ½‖x − model‖² over the samples, without penalties, each time that `fit` went through X.
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius), after `fit`.
     time_curve_ : array
@@ -108,6 +100,7 @@ class MiniBatchSparseNMF(Parts):
 
     _running: Running
     _block: Block
+    _encoder: Block
 
     def __init__(
         self,
@@ -158,7 +151,9 @@ class MiniBatchSparseNMF(Parts):
             self._begin(data)
         elif not hasattr(self, "_running"):
             raise ValueError("the model was saved without its own sets, which no file can hold: it cannot learn on")
-        self._learn(data, as_amount(self.forget_factor, "forget_factor", 1.0))
+        forget = as_amount(self.forget_factor, "forget_factor", 1.0)
+        self._running.step(data, self._encoder, self._block, forget)
+        self.n_steps_ += 1
         self._store_parts(self._running.parts.T)
         return self
 
@@ -176,49 +171,29 @@ class MiniBatchSparseNMF(Parts):
         if not data.complete:
             check_seen(data.counts(1))
         size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
-        tol = as_amount(self.tol, "tol")
-        max_time = np.inf if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
-        forget = as_amount(self.forget_factor, "forget_factor", 1.0)
-        shuffle = as_switch(self.shuffle, "shuffle")
-        started, curve, times = clock(), [], []
-        reason, converged = f"max_iter={most} times through X are done", False
-        with interrupts() as interrupted, ExitStack() as stack:
+        tol, forget = as_amount(self.tol, "tol"), as_amount(self.forget_factor, "forget_factor", 1.0)
+        max_time = None if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
+        shuffle, started = as_switch(self.shuffle, "shuffle"), clock()
+        with interrupts(), ExitStack() as stack:
             tell = None
             if as_verbosity(self.verbose):
                 from ..engine.progress import progress_line  # imports rich
 
                 tell = stack.enter_context(progress_line(type(self).__name__))
-            for epoch in range(most):
-                total = 0.0
-                for batch in batches(data, size, self._rng if epoch and shuffle else None, check=not epoch):
-                    if not epoch and not total:
-                        self._begin(data if isinstance(data, Matrix) else batch)
-                    total += self._learn(batch, forget ** (batch.shape[0] / min(size, data.shape[0]))) * batch.shape[0]
-                curve.append(total / data.shape[0])
-                times.append(seconds := clock() - started)
-                if tell:
-                    error = float(np.sqrt(max(2 * total, 0.0) / max(data.sqnorm, 1e-300)))
-                    tell(Iteration(epoch + 1, most, total, error, seconds, [None, self._running.parts]))
-                if interrupted:
-                    reason = f"interrupted after {epoch + 1} times through X; the result so far is kept"
-                elif tol > 0 and epoch and abs(curve[-2] - curve[-1]) <= tol * curve[-2]:
-                    converged, reason = True, f"the mean loss fell by no more than tol={tol:g} of itself"
-                elif seconds >= max_time:
-                    reason = f"max_time={max_time:g} seconds are over"
-                else:
-                    continue
-                break
+            if isinstance(data, Chunked):
+                data.check()
+            self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
+            rng = self._rng if shuffle else None
+            epochs = Epochs(data, self._running, self._encoder, self._block, size, forget, rng)
+            watch = Watch(epochs, most, tol, 0.0, max_time, tell, started)
+            iterate(epochs, watch, order=(1,))
         self._store_parts(self._running.parts.T)
-        self.n_iter_, self.loss_curve_, self.stop_reason_ = len(curve), np.array(curve), reason
-        self.time_curve_, self.data_shape_ = np.array(times), (int(data.shape[0]), int(data.shape[1]))
+        self.n_iter_, self.n_steps_, self.stop_reason_ = watch.n_iter, epochs.steps, watch.reason
+        self.loss_curve_, self.time_curve_ = np.array(watch.losses[1:]) / data.shape[0], np.array(watch.times[1:])
+        self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         solved = self._solve(data)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
-        if self.n_iter_ == most and tol > 0 and not converged:
-            warn_user(
-                f"the mean loss still falls after max_iter={most} times through X: raise max_iter, or give a larger "
-                "tol to accept this",
-                ConvergenceWarning,
-            )
+        warn_if_exhausted(watch)
         return solved
 
     def _begin(self, data: Matrix) -> None:
@@ -238,11 +213,6 @@ class MiniBatchSparseNMF(Parts):
             sets[1] = known.kept(sets[1])
         self._running = Running(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
-
-    def _learn(self, batch: Matrix, keep: float) -> float:
-        assert self._encoder is not None
-        self.n_steps_ += 1
-        return self._running.step(batch, self._encoder, self._block, keep)
 
     def transform(self, X: Any, *, observed: Any = None) -> Array:
         """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""

@@ -8,17 +8,17 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..engine.loop import Callback, Result
+from ..engine.loop import Callback, Result, Watch
+from ..engine.options import TABLE
 from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
 from ..runtime.interrupts import interrupts
 from .hooks import Hooks
 
-SHARED = ("init", "max_iter", "tol", "max_time", "n_threads")  # options that every estimator hands on
-
 
 def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
     """The best of ``estimator.n_init`` fits; the hooks, and Ctrl-C, can end them after any."""
-    options = {name: getattr(estimator, name) for name in SHARED}
+    options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
+    del options["random_state"]  # each start draws from the same generator
     n_init = as_count(estimator.n_init, "n_init")
     rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
     results: list[Result] = []
@@ -41,12 +41,12 @@ def all_told(callbacks: list[Callback]) -> Callback | None:
     return (lambda iteration: sum(bool(tell(iteration)) for tell in callbacks) > 0) if callbacks else None
 
 
-def warn_if_exhausted(result: Result, max_iter: int) -> None:
+def warn_if_exhausted(fit: Result | Watch) -> None:
     """Say that the loss was still falling when the iterations were used up."""
-    if result.exhausted:
-        fall = 1 - result.losses[-1] / result.losses[-2]
+    if fit.exhausted:
+        fall = 1 - fit.losses[-1] / fit.losses[-2]
         warn_user(
-            f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={max_iter}: raise max_iter, or "
-            "give a larger tol to accept this",
+            f"the loss still falls by {fall:.1e} of itself per iteration after max_iter={fit.n_iter}: raise max_iter, "
+            "or give a larger tol to accept this",
             ConvergenceWarning,
         )

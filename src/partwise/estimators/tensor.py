@@ -14,6 +14,7 @@ from ..data import Tensor, as_tensor
 from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import with_options
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
@@ -21,6 +22,7 @@ from .base import Saved, as_output
 from .restarts import best_fit, warn_if_exhausted
 
 
+@with_options
 class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
 
@@ -37,15 +39,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
         Where the fit starts; by default "gradual" with a sparsity, "samples" without: see `partwise.cp`.
     n_init : int, default=1
-        Fits from as many starts; the best one is kept.
-    max_iter : int, default=200
-    tol : float, optional
-        Stop when an iteration lowers the loss by no more than this share of it; by default 1e-4.
-    max_time : float, optional
-        Stop after as many seconds, for each start.
-    n_threads : int, optional
-        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
-    random_state : int, Generator, RandomState or None
+        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept.
     verbose : int, default=0
         1: a progress line.
 
@@ -113,7 +107,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         data = as_tensor(X)
         best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
-        warn_if_exhausted(best, self.max_iter)
+        warn_if_exhausted(best)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
 
     def _sparse_modes(self) -> list[int]:

@@ -6,7 +6,7 @@ import inspect
 import os
 from typing import Any
 
-from partwise.data import Data
+from partwise.data import Chunked, Matrix
 from partwise.estimators import SparseNMF
 from partwise.statistics import Array
 
@@ -78,7 +78,7 @@ class BrainNMF(SparseNMF):
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
         plain.save(path)
 
-    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Data:
+    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
         """Images as samples × voxels."""
         if reset:
             self.masker_ = _fitted_masker(self.mask, X)

@@ -5,6 +5,6 @@ Whatever it comes from, X is samples × features: rows are samples.
 
 from .formats import FORMATS, read
 from .table import Table
-from .write import check_target, convert, write_loadings, write_parts
+from .write import check_target, convert, write_activations, write_components
 
-__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_loadings", "write_parts"]
+__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_activations", "write_components"]

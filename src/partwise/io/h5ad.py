@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from ..data.stored import LIMIT
 from .delimited import opened
-from .table import Rows, Table, as_names, extra, is_sparse, numeric, part_names
+from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
 
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
 
@@ -67,7 +67,7 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
         if columns is None:
             return X
         chunks = (getattr(X, "chunks", None) or ())[:1]
-        return Rows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
+        return LazyRows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
     entries = X.group["data"].size  # a value and an index each
     if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
         return as_rows(X.to_memory(), columns)
@@ -76,7 +76,7 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
         some = X[rows].toarray()
         return some if columns is None else some[:, columns]
 
-    return Rows((X.shape[0], width), np.dtype(X.dtype), dense)
+    return LazyRows((X.shape[0], width), np.dtype(X.dtype), dense)
 
 
 def read_mtx(path: Path, inner: str = "") -> Table:

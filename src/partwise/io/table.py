@@ -18,7 +18,7 @@ BLOCK = 2**22  # entries that are looked at or copied at a time
 
 
 @dataclass(frozen=True)
-class Rows:
+class LazyRows:
     """An array on disk in another form (turned, flattened, some of its columns): ``read`` gives some of its rows."""
 
     shape: tuple[int, int]
@@ -168,7 +168,9 @@ def turned(X: Any) -> Any:
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X.T
     chunks = getattr(X, "chunks", None) or ()
-    return Rows((X.shape[1], X.shape[0]), np.dtype(X.dtype), lambda rows: np.asarray(X[:, rows]).T, tuple(chunks[1:]))
+    return LazyRows(
+        (X.shape[1], X.shape[0]), np.dtype(X.dtype), lambda rows: np.asarray(X[:, rows]).T, tuple(chunks[1:])
+    )
 
 
 def flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
@@ -180,7 +182,7 @@ def flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
     if isinstance(X, np.ndarray):
         return X.reshape(len(X), width), shape
     chunks = getattr(X, "chunks", None) or ()
-    return Rows(
+    return LazyRows(
         (X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows]).reshape(-1, width), chunks[:1]
     ), shape
 

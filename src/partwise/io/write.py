@@ -20,8 +20,8 @@ from .write_h5ad import add_to_h5ad, new_h5ad
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
-PARTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
-LOADINGS = (*TABLES, ".npy")
+COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
+ACTIVATIONS = (*TABLES, ".npy")
 DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
 
 
@@ -37,15 +37,15 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     return target
 
 
-def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
+def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
     """The path of a file for the parts of a table, found to be one that can hold them."""
-    target = check_target(path, PARTS)
+    target = check_target(path, COMPONENTS)
     if ending(target, NIFTI) and not isinstance(table.home, Brain):
         raise ValueError(f"{target}: parts can be written as NIfTI only where the data was NIfTI")
     return target
 
 
-def write_parts(
+def write_components(
     path: str | os.PathLike[str],
     components: Array,
     table: Table,
@@ -53,12 +53,12 @@ def write_parts(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Parts (one a row of ``components``) by the ending: a column each of a table, a volume each of a NIfTI image.
+    """Write components in the format of the file extension: columns of a table, volumes of a NIfTI image.
 
-    ``.h5ad``: parts in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``, beside all
-    that was in the .h5ad that the data came from.
+    ``.h5ad``: components in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``. If the
+    data came from an .h5ad file, its contents are copied too.
     """
-    target, components = check_parts_target(path, table), np.asarray(components)
+    target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
         if isinstance(table.home, Brain) and ending(target, NIFTI):
             write_nifti(fresh, components, table.home)
@@ -72,9 +72,11 @@ def write_parts(
             _write_rows(fresh, "feature", table.features, part_names(len(components)), [components.T])
 
 
-def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None) -> None:
-    """Activations, a row for each sample, by its name."""
-    target, activations = check_target(path, LOADINGS), np.asarray(activations)
+def write_activations(
+    path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None
+) -> None:
+    """Write activations, one row per sample."""
+    target, activations = check_target(path, ACTIVATIONS), np.asarray(activations)
     names = sample_names or numbers(len(activations))
     with replacing(target) as fresh:
         if ending(target, (".npy",)):

@@ -8,11 +8,10 @@ from .nmfsc import nmfsc
 from .nsnmf import nsnmf
 from .penalised import nnsc, snmf
 from .ssnmf import SOLVERS, cheap_sweeps, ssnmf
-from .task import DEFAULTS, RECIPES
+from .task import RECIPES
 from .tpc import tpc
 
 __all__ = [
-    "DEFAULTS",
     "RECIPES",
     "SOLVERS",
     "bisparse",

@@ -10,11 +10,12 @@ import numpy as np
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
+from ..engine.options import Keywords
 from ..engine.validation import as_choice, as_columns, warn_of_capacity
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, recipe
+from .task import Task, recipe
 
 
 @recipe
@@ -27,7 +28,7 @@ def bisparse(
     middle: Literal["diagonal", "full"] = "diagonal",
     middle_solver: Literal["nnls", "multiplicative"] | None = None,
     projection: Method = "fast",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Bi-sparse NMF (the paper's appendix): parts and activations of exactly the sparsities that you name.
 
@@ -51,8 +52,6 @@ def bisparse(
         components without a use.
     projection : {"fast", "sorted", "hoyer"}
         How the nearest sparse vector is found; the answers are equal.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from ..data import Tensor, as_tensor
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
+from ..engine.options import Keywords
 from ..engine.running import exact_relative_error, split_weights
 from ..engine.starts import Factors
 from ..engine.tensor_starts import starting_factors
@@ -22,7 +23,7 @@ from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, spelled_out
+from .task import Task, spelled_out
 
 
 @partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
@@ -33,7 +34,7 @@ def cp(
     sparsity: Mapping[int, Any] | None = None,
     projection: Method = "fast",
     sweeps: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
 
@@ -56,8 +57,6 @@ def cp(
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
         Rank-one shares of slices of X that lie far apart (by default, without sparsity); from there a few iterations at
         each of several lower sparsities (by default, with sparsity); random; or given. A tensorly `CPTensor` will do.
-    max_iter, tol, kkt_tol, max_time, random_state, callback, n_threads
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------

@@ -6,11 +6,12 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_columns, as_side
 from ..projections import Grouped
-from ..updates import Sequential, Shared, Whole
+from ..updates import Sequential, Shared, WholeFactor
 from .ssnmf import cheap_sweeps
-from .task import Options, Side, Task, recipe
+from .task import Side, Task, recipe
 
 
 @recipe
@@ -20,7 +21,7 @@ def grouped(
     *,
     sparsity: float,
     side: Side = "components",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Parts whose mean sparsity is set, each as sparse as it serves the fit.
 
@@ -37,8 +38,8 @@ def grouped(
         The mean over all parts.
     side : {"components", "activations"}
         What is constrained: the parts, or their activations over the samples.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`. (``kkt_tol`` takes each column's present sparsity for the mean's share.)
+    kkt_tol : float, default=0.0
+        Stop when no column would move by more than this share of its norm, at its present sparsity; 0: not measured.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def grouped(
     """
     task = Task(X, n_components, options)
     mode = as_side(side)
-    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), Whole(Grouped(sparsity), task.r))
+    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), WholeFactor(Grouped(sparsity), task.r))
     other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
     blocks = [other, budget] if mode == 1 else [budget, other]
     return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

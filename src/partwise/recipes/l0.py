@@ -6,11 +6,12 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_choice, as_columns, as_count, as_side
 from ..projections import AtMost
 from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
 from .ssnmf import cheap_sweeps
-from .task import Options, Side, Task, recipe
+from .task import Side, Task, recipe
 
 
 @recipe
@@ -22,7 +23,7 @@ def l0(
     side: Side = "components",
     method: Literal["prune", "sequential", "forward", "reverse"] | None = None,
     every: int = 1,
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """NMF with ℓ0 constraints (Peharz & Pernkopf 2012): at most so many nonzeros.
 
@@ -46,8 +47,6 @@ def l0(
         Choose supports in every so-many-th iteration, and only improve both factors on them in between. Peharz and
         Pernkopf do so several times; give ``tol=0`` then, lest the fit ends before the next choice. "sequential" has no
         such choice.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def l0_path(
     nonzeros: int,
     side: Side = "activations",
     refit: bool = True,
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Approximate ℓ0 constraints by the whole ℓ1 path (Mørup et al. 2008).
 
@@ -109,8 +108,6 @@ def l0_path(
         At most so many parts in each sample, or (the same for X transposed) in each feature.
     refit : bool
         Solve again without the penalty on the parts chosen, which takes out its shrinkage.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------

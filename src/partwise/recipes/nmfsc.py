@@ -6,10 +6,11 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_columns, warn_of_capacity
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
-from .task import Options, Task, recipe
+from .task import Task, recipe
 
 
 @recipe
@@ -20,7 +21,7 @@ def nmfsc(
     sparsity: Any = None,
     activation_sparsity: Any = None,
     projection: Method = "hoyer",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """NMF with sparseness constraints (Hoyer 2004), as published: SSNMF's classic rival.
 
@@ -28,7 +29,7 @@ def nmfsc(
     constrained factor takes a gradient step and is projected, the step halved until the loss does not rise; the free
     one is updated multiplicatively. On the way activations have unit norm, and parts keep the norm that the gradient
     gives them; at the end, where nothing fixes the activations' norm, parts have unit norm as everywhere else. The loss
-    never rises.
+    never rises. ``init`` is "random" by default.
 
     Parameters
     ----------
@@ -39,8 +40,6 @@ def nmfsc(
         Hoyer sparsity in [0, 1] of each part, and of each part's activations over the samples.
     projection : {"hoyer", "fast", "sorted"}
         Hoyer's own projection, or ours; the answers are equal.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`. Starts at random by default.
 
     Returns
     -------

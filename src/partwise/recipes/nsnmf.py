@@ -11,10 +11,11 @@ from ..data import DivergenceData
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
+from ..engine.options import Keywords
 from ..engine.validation import as_amount, as_choice, as_columns
 from ..updates import Divergence, Sequential
 from .ssnmf import cheap_sweeps
-from .task import Options, Task, recipe
+from .task import Task, recipe
 
 
 @recipe
@@ -24,7 +25,7 @@ def nsnmf(
     *,
     theta: float = 0.5,
     loss: Literal["squared", "kl"] = "squared",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Nonsmooth NMF (Pascual-Montano et al. 2006): what a smoothing matrix blurs, the factors must sharpen.
 
@@ -43,8 +44,6 @@ def nsnmf(
     loss : {"squared", "kl"}
         With "kl", ``Result.losses`` are divergences, a callback is told of no relative error (nan), and ``kkt_tol`` is
         refused.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------
@@ -67,7 +66,7 @@ def nsnmf(
     r, free, theta = task.r, as_columns(None, task.r), as_amount(theta, "theta", 1.0)
     smoothing = (1 - theta) * np.eye(r) + theta / r
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
-        if task.options["kkt_tol"]:
+        if task.options.kkt_tol:
             raise ValueError("kkt_tol is measured for the squared loss: leave it, and give tol")
         data: Any = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), free)] * 2

@@ -6,11 +6,12 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_amount, as_choice, as_columns, as_side
 from ..projections import HoyerBetween
 from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
 from .ssnmf import cheap_sweeps
-from .task import Options, Side, Task, recipe
+from .task import Side, Task, recipe
 
 
 @recipe
@@ -21,7 +22,7 @@ def nnsc(
     l1: float,
     side: Side = "activations",
     method: Literal["sequential", "hoyer"] = "sequential",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Nonnegative sparse coding (Hoyer 2002): an ℓ1 penalty on one side, unit norm on the other.
 
@@ -41,8 +42,6 @@ def nnsc(
     method : {"sequential", "hoyer"}
         Our sequential pass for both factors, or Hoyer's updates: multiplicative for the penalised side, a gradient step
         and normalisation for the other.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def snmf(
     beta: float = 0.01,
     eta: float | None = None,
     side: Side = "activations",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Sparse NMF by alternating nonnegative least squares (Kim & Park 2007): SNMF/R and SNMF/L.
 
@@ -99,8 +98,6 @@ def snmf(
     eta : float, optional
         The penalty on the other side's size; by default, as in Kim and Park's code, the square of the largest entry.
     side : {"activations", "components"}
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------

@@ -7,10 +7,11 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
-from .task import Options, Task, recipe
+from .task import Task, recipe
 
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
@@ -40,7 +41,7 @@ def ssnmf(
     extrapolate: bool = False,
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
     """Sequential Sparse NMF: parts of exactly the sparsity that you name.
 
@@ -58,7 +59,7 @@ def ssnmf(
     faithful : bool
         Exactly the paper's Algorithm 4: multiplicative updates, random column order, the paper's start, max_iter
         updates. The paper repeats its inner loops "until convergence": here ``component_sweeps`` and
-        ``activation_sweeps`` times, once by default.
+        ``activation_sweeps`` times, once by default. ``init`` is then "random" and ``tol`` 0 by default.
     solver : {"hals", "multiplicative", "gradient", "greedy", "pivot"}
         For the side without sparsity.
     projection : {"fast", "sorted", "hoyer"}
@@ -70,8 +71,6 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback, fixed_components, fixed_activations, missing, …
-        See `partwise.recipes.task.Options`. If faithful, ``init`` is "random" and ``tol`` 0 by default.
 
     Returns
     -------

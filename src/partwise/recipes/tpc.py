@@ -6,16 +6,17 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_columns
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel
-from .task import Options, Task, recipe
+from .task import Task, recipe
 
 
 @recipe
 def tpc(
-    X: Any, n_components: int, *, sparsity: Any = None, activation_sparsity: Any = None, **options: Unpack[Options]
+    X: Any, n_components: int, *, sparsity: Any = None, activation_sparsity: Any = None, **options: Unpack[Keywords]
 ) -> Result:
     """The tangent-plane constraint algorithm (Heiler & Schnörr 2006): intervals of sparsity by convex programs.
 
@@ -33,8 +34,6 @@ def tpc(
         Nonnegative.
     n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`.
 
     Returns
     -------

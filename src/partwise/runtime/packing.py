@@ -1,15 +1,14 @@
 """Convert parameters, states and sets to JSON, with their arrays stored separately, and back.
 
-========================= ==============================================================
+========================= ========================================================================
 None, bool, int, str      unchanged; finite floats too, others as ``{"float": "inf"}``
 list                      a list
 tuple                     ``{"tuple": [...]}``, because a tuple is another sparsity than a list
-dict with str keys        ``{"dict": {...}}``
-dict with int keys        ``{"numbered": [[key, value], ...]}``
+dict with str keys        ``{"dict": {...}}``; with int keys, ``{"numbered": [[key, value], ...]}``
 array                     ``{"array": name}``
 scipy sparse              ``{"sparse": name}``; read back as CSR
 frozen dataclass          ``{"value": class, "fields": {...}}``, for known classes
-========================= ==============================================================
+========================= ========================================================================
 """
 
 from __future__ import annotations

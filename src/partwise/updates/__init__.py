@@ -14,7 +14,7 @@ from .pivot import Pivot
 from .protocol import State, Update
 from .pruned import Pruned
 from .sequential import Sequential
-from .sets import Columns, Kept, Rows, Sets, Whole
+from .sets import Columns, Kept, Rows, Sets, WholeFactor
 from .shared import Shared
 
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "Shared",
     "State",
     "Update",
-    "Whole",
+    "WholeFactor",
 ]

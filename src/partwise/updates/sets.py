@@ -225,7 +225,7 @@ class Present:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeFactor:
     """One set for a whole factor with ``r`` columns: a mean sparsity that its columns share."""
 
     group: Grouped
@@ -247,9 +247,9 @@ class Whole:
         """None that the kernel can solve."""
         return np.full((self.r, 2), np.nan)
 
-    def relaxed(self, share: float) -> Whole:
+    def relaxed(self, share: float) -> WholeFactor:
         """The set with that share of the mean sparsity."""
-        return Whole(self.group.relaxed(share), self.r)
+        return WholeFactor(self.group.relaxed(share), self.r)
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Move ``factor`` to the nearest point, in place."""

@@ -12,7 +12,7 @@ from ..statistics import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class GroundTruth:
     """Data whose parts are known: X = activations · components, plus noise where there is any.
 
     Attributes
@@ -37,7 +37,7 @@ def noisy(
     noise: float,
     rng: np.random.Generator,
     where: Array | None = None,
-) -> Known:
+) -> GroundTruth:
     """X = max(activations · components + noise, 0).
 
     The noise is normal, its standard deviation ``noise`` times the root mean square of what it is added to. It is added
@@ -50,4 +50,4 @@ def noisy(
             draw = deviation * rng.standard_normal(sample.size)
             sample += draw if where is None else draw * where
             np.maximum(sample, 0, out=sample)
-    return Known(X, activations, components, shape)
+    return GroundTruth(X, activations, components, shape)
