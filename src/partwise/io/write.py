@@ -37,9 +37,9 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     return target
 
 
-def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
+def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
     """As `check_target`, for the parts of ``table``."""
-    target = check_target(path, PARTS)
+    target = check_target(path, COMPONENTS)
     if ending(target, NIFTI) and not isinstance(table.home, Brain):
         raise ValueError(f"{target}: parts can be written as NIfTI only if the data is NIfTI")
     return target
