@@ -22,12 +22,12 @@ import scipy.sparse as sp
 from ..projections import FreeNorm, Hoyer, HoyerBetween
 from ..projections.sets import l1_norm
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Cone:
+class Cone(Update):
     """Solve for the whole factor with all constraints at once, as often as the tangent planes move.
 
     The sets are `FreeNorm` of Hoyer sets. The first call starts from the solution without lower ends, its columns moved

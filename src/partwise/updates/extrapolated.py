@@ -18,7 +18,7 @@ from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Extrapolated:
+class Extrapolated(Update):
     """F ← [new + β(new − last)]₊, where new is what ``update`` makes of F (y ≥ 0 only).
 
     β grows while the loss falls. When the loss has risen since the last call, the update goes back to the last point

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Gradient:
+class Gradient(Update):
     """F ← nearest point of the sets to F − step·(F·gram − cross), ``steps`` times.
 
     The step is divided by ``factor`` until the loss falls enough, and multiplied by it as long as it still does; the

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Halving:
+class Halving(Update):
     """F ← nearest point of the sets to F − step·(F·gram − cross), once.
 
     The step is halved until the loss does not rise, and grows by a fifth for the next call. Hoyer's first step is 1,

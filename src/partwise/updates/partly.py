@@ -17,7 +17,7 @@ from .sets import Columns, Kept, Sets
 
 
 @dataclass(frozen=True)
-class Partly:
+class Partly(Update):
     """Let ``update`` improve all columns but those that the sets keep, which stay bit for bit.
 
     Parameters
@@ -31,7 +31,7 @@ class Partly:
     @property
     def separable(self) -> bool:
         """Whether rows with sets of their own are updated independently of all else."""
-        return getattr(self.update, "separable", False)
+        return self.update.separable
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve the free columns of ``factor``."""

@@ -16,12 +16,12 @@ import numpy as np
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .pivot import cholesky, room, solve_support
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Update):
     """For every row the solution of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 at the λ where it has ``nonzeros`` of them.
 
     From λ = max c, where h = 0, h is followed as a piecewise linear function of λ: an entry joins when its slope

@@ -15,9 +15,16 @@ class Update(Protocol):
     """A frozen value that improves a factor.
 
     The factor (rows × r, columns contiguous) may be overwritten. The state starts empty and holds numbers and arrays
-    only, so that a fit can be saved in the middle. An update with a true ``separable`` treats rows that have sets of
-    their own independently of each other and of the state, so that chunks of rows can be updated apart.
+    only, so that a fit can be saved in the middle.
     """
+
+    @property
+    def separable(self) -> bool:
+        """Whether rows that have sets of their own are updated independently of each other and of the state.
+
+        Chunks of rows can then be updated apart.
+        """
+        return False
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """A factor in ``sets`` whose loss is no larger, and the state for the next call."""

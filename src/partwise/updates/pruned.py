@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
 from .pivot import Pivot
-from .protocol import State
+from .protocol import State, Update
 from .sequential import Sequential
 from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)
-class Pruned:
+class Pruned(Update):
     """Nonnegative least squares, projected to the sets, then ``sweeps`` over what is left, zeros staying zero.
 
     Supports are chosen in the first call and in every ``every``-th after that; in between there are only the sweeps. A
