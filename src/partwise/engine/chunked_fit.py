@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..data import Chunked, Data, Held, Matrix
+from ..data import Chunked, Held, Matrix, Sliced
 from ..statistics import Array, Stats, as_factor, gram
 from ..updates import Known
 from .blocks import Block, nonnegative_encoder, settled
 from .metrics import largest_move, shares
 from .revival import LEAST, best_fit, revive
-from .running import Fit, column_norms, exact_relative_error
+from .running import Fit, WholeFit, column_norms, exact_relative_error
 from .solving import solved
 from .starts import Factors, Placed, Zeros
 
@@ -127,6 +127,7 @@ class Streamed(Fit):
     ``last`` are always the statistics of the parts at the present activations: the last pass has summed them up.
     """
 
+    data: Chunked
     totals: Array  # Σ of each column of the activations
 
     def sweep(self, step: Step) -> Sums:
@@ -211,9 +212,9 @@ class Streamed(Fit):
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
 
 
-def running_fit(data: Data, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
+def running_fit(data: Sliced | Chunked, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
     """The fit that suits the data."""
-    kind = Streamed if isinstance(factors[0], Held) else Fit
+    kind = Streamed if isinstance(data, Chunked) else WholeFit
     return kind(data, factors, blocks, reviving)
 
 
