@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 import partwise as pw
 from partwise.data import as_data
+from partwise.projections.sets import METHODS
 
 N, M = 37, 45
 DENSE = np.random.default_rng(0).random((N, M)) * (np.random.default_rng(1).random((N, M)) < 0.6)
@@ -216,3 +217,20 @@ def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
             move_everything(patch, offset)
             assert_same_bits(found(), wanted)
             assert as_data(given).survey.squares.flags.aligned
+
+
+@pytest.mark.parametrize("method", ["fast", "sorted", "hoyer"])
+def test_a_projection_does_not_depend_on_where_its_result_is_written(method):
+    """Loops that read one array and write another are not vectorised where the two lie close together."""
+    rng = np.random.default_rng(0)
+    for m in range(5, 40):
+        b, k = rng.random(m), 1 + 0.5 * (m**0.5 - 1)
+        apart = np.empty(m)
+        METHODS[method](b, k, None, apart)
+        for gap in (0, 1, 3, 8):
+            both = np.empty(2 * m + gap)
+            first, second = both[:m], both[m + gap :]
+            for close, out in ((first, second), (second, first)):
+                close[:] = b
+                METHODS[method](close, k, None, out)
+                np.testing.assert_array_equal(out, apart)

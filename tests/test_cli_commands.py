@@ -15,10 +15,10 @@ from filemakers import QUICK, a_folder, numbers, save_images, save_nifti  # noqa
 
 import partwise as pw
 from partwise.cli import main, parser
-from partwise.cli.asked import FIT, RECIPE, RECIPES, level, per_part
 from partwise.cli.common import plain
 from partwise.cli.fit import stem
 from partwise.cli.info import features_at
+from partwise.cli.model_options import FIT, RECIPE, RECIPES, level, read_sparsities
 from partwise.data import as_data
 from partwise.io import Table, convert, read
 from partwise.recipes import RECIPES as KNOWN
@@ -26,16 +26,19 @@ from partwise.recipes import RECIPES as KNOWN
 
 def test_from_a_table_to_tables(here, X):
     assert (
-        main(["fit", "x.csv", "-r", "3", "-s", "0.4", "--parts-out", "p.csv", "--loadings-out", "l.tsv", *QUICK]) == 0
+        main(
+            ["fit", "x.csv", "-r", "3", "-s", "0.4", "--components-out", "p.csv", "--activations-out", "l.tsv", *QUICK]
+        )
+        == 0
     )
     model = pw.load("x.pw")
     np.testing.assert_allclose(model.sparsity_, 0.4, atol=1e-10)
-    parts, loadings = read("p.csv"), read("l.tsv")
+    parts, activations = read("p.csv"), read("l.tsv")
     np.testing.assert_array_equal(parts.X.T, model.components_)
     assert parts.sample_names == tuple(model.feature_names_in_) == tuple(f"f{j}" for j in range(16))
-    np.testing.assert_array_equal(loadings.X, model.activations_)
-    assert loadings.sample_names == tuple(model.sample_names_)
-    assert np.linalg.norm(X - loadings.X @ parts.X.T) == pytest.approx(model.reconstruction_err_)
+    np.testing.assert_array_equal(activations.X, model.activations_)
+    assert activations.sample_names == tuple(model.sample_names_)
+    assert np.linalg.norm(X - activations.X @ parts.X.T) == pytest.approx(model.reconstruction_err_)
 
 
 def test_transform_finds_features_by_name(here, X):
@@ -43,8 +46,8 @@ def test_transform_finds_features_by_name(here, X):
     shuffled = np.arange(16)[::-1]
     names = tuple(f"f{j}" for j in shuffled)
     convert(Table(X[:5][:, shuffled], "made up", "nowhere", None, names), here / "y.csv")
-    assert main(["transform", "x.pw", "y.csv", "--out", "y.loadings.csv", "-q"]) == 0
-    np.testing.assert_allclose(read("y.loadings.csv").X, pw.load("x.pw").activations_[:5], atol=1e-9)
+    assert main(["transform", "x.pw", "y.csv", "--out", "y.activations.csv", "-q"]) == 0
+    np.testing.assert_allclose(read("y.activations.csv").X, pw.load("x.pw").activations_[:5], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +56,14 @@ def test_transform_finds_features_by_name(here, X):
         (["-s", "0.5"], 0.5, 0.5),
         (["--sparsity", "0.2:0.4"], 0.2, 0.4),
         (["--sparsity=:0.3"], 0, 0.3),
-        (["--per-part", "levels.txt"], [0.2, 0.3, 0], [0.2, 0.5, 1]),
+        (["--sparsity-file", "levels.txt"], [0.2, 0.3, 0], [0.2, 0.5, 1]),
         (["-s", "0.5", "--recipe", "nmfsc"], 0.5, 0.5),
         (["-s", "0.5", "--solver", "pivot", "--component-sweeps", "2", "--init", "random"], 0.5, 0.5),
     ],
 )
 def test_what_is_asked_for_is_achieved(here, asked, lo, hi):
     (here / "levels.txt").write_text("0.2\n0.3:0.5  # an interval\n\nany\n")
-    given = [] if "--per-part" in asked else ["-r", "3"]
+    given = [] if "--sparsity-file" in asked else ["-r", "3"]
     assert main(["fit", "x.npy", *given, *asked, *QUICK]) == 0
     found = pw.load("x.pw").sparsity_
     assert len(found) == 3
@@ -77,7 +80,7 @@ def test_options_of_recipes_reach_them(here):
 
 
 def test_every_option_of_every_recipe_is_there():
-    """A new parameter of a recipe or of SparseNMF needs a line in ``cli/asked.py``."""
+    """A new parameter of a recipe or of SparseNMF needs a line in ``cli/model_options.py``."""
     assert set(RECIPES) == set(KNOWN)
     own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
@@ -145,7 +148,20 @@ def test_brains_to_parts(here, rng):
     for i in range(5):
         save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
     save_nifti(here / "mask.nii", inside.astype(np.uint8))
-    fit = ["fit", "b?.nii", "--mask", "mask.nii", "-r", "2", "-s", "0.3", "--out", "b.pw", "--parts-out", "p.nii.gz"]
+    fit = [
+        "fit",
+        "b?.nii",
+        "--mask",
+        "mask.nii",
+        "-r",
+        "2",
+        "-s",
+        "0.3",
+        "--out",
+        "b.pw",
+        "--components-out",
+        "p.nii.gz",
+    ]
     assert main([*fit, "--png", "p.png", *QUICK]) == 0
     assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
     image = nibabel.load("p.nii.gz")
@@ -159,7 +175,7 @@ def test_sound_to_parts(here, rng):
     import soundfile
 
     soundfile.write("x.wav", rng.random(2000) / 2, 8000)
-    fit = ["fit", "x.wav", "--window", "64", "--hop", "32", "-r", "2", "-s", "0.3", "--parts-out", "p.tsv"]
+    fit = ["fit", "x.wav", "--window", "64", "--hop", "32", "-r", "2", "-s", "0.3", "--components-out", "p.tsv"]
     assert main([*fit, "--png", "p.png", *QUICK]) == 0
     assert read("p.tsv").sample_names[:2] == ("0.0 Hz", "125.0 Hz")
     assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -169,7 +185,7 @@ def test_cells_beside_what_was_there(here, X):
     import anndata
 
     anndata.AnnData(sp.csr_matrix(X), uns={"kept": 1}).write_h5ad("c.h5ad")
-    assert main(["fit", "c.h5ad", "-r", "2", "-s", "0.3", "--parts-out", "c.h5ad", *QUICK]) == 0
+    assert main(["fit", "c.h5ad", "-r", "2", "-s", "0.3", "--components-out", "c.h5ad", *QUICK]) == 0
     adata, model = anndata.read_h5ad("c.h5ad"), pw.load("c.pw")
     np.testing.assert_array_equal(adata.varm["NMFs"].T, model.components_)
     np.testing.assert_array_equal(adata.obsm["X_nmf"], model.activations_)
@@ -275,7 +291,7 @@ def test_examples_in_the_help_can_be_parsed():
 def test_levels(tmp_path):
     assert (level("0.7"), level("0.2:0.4"), level(":0.4"), level("0.2:")) == (0.7, (0.2, 0.4), (None, 0.4), (0.2, None))
     (tmp_path / "levels").write_text("0.1\nany # free\n\n0.2:\n")
-    assert per_part(tmp_path / "levels") == [0.1, None, (0.2, None)]
+    assert read_sparsities(tmp_path / "levels") == [0.1, None, (0.2, None)]
 
 
 def test_json_knows_no_nan():
@@ -294,7 +310,7 @@ def started(here, *arguments, **more):
 def test_ctrl_c_writes_the_parts_so_far(here, rng):
     np.save(here / "large.npy", rng.random((400, 300)))
     fit = ["fit", "large.npy", "-r", "10", "-s", "0.5", "--tol", "0", "--max-iter", "100000000"]
-    process = started(here, *fit, "--loadings-out", "l.csv", "--checkpoint", "c.pw", "--checkpoint-every", "1")
+    process = started(here, *fit, "--activations-out", "l.csv", "--checkpoint", "c.pw", "--checkpoint-every", "1")
     end = time.monotonic() + 500
     while not (here / "c.pw").exists():  # it runs: one iteration is done
         assert process.poll() is None, process.communicate()
@@ -303,7 +319,7 @@ def test_ctrl_c_writes_the_parts_so_far(here, rng):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
-    assert "the parts so far are in large.pw" in err
+    assert "the results so far are in large.pw" in err
     assert "Traceback" not in err
     assert "interrupted" in out
     model = pw.load(here / "large.pw")

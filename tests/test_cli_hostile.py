@@ -14,39 +14,50 @@ from partwise.io import read
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["fit", "x.csv", "--sparsity", "1.2"], 2, "sparsity=1.2 is outside [0, 1]"),
+        (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
         (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
-        (["fit", "x.csv", "--nonzeros", "3"], 2, "recipe_params has 'nonzeros'"),
-        (["fit", "x.csv", "--recipe", "l0"], 2, "l0 needs nonzeros"),
-        (["fit", "x.csv", "--components", "0"], 2, "n_components=0"),
-        (["fit", "x.csv", "--per-part", "bad.txt"], 2, "bad.txt, line 2 is 'much'"),
-        (["fit", "x.csv", "--per-part", "none.txt"], 2, "none.txt has no sparsity in it"),
+        (
+            ["fit", "x.csv", "--nonzeros", "3"],
+            2,
+            "recipe ssnmf does not accept --nonzeros in the recipe options, only --activation-sweeps",
+        ),
+        (["fit", "x.csv", "--recipe", "l0"], 2, "recipe l0 needs --nonzeros"),
+        (["fit", "x.csv", "--components", "0"], 2, "--components 0"),
+        (["fit", "x.csv", "--sparsity-file", "bad.txt"], 2, "bad.txt, line 2: 'much' is not a sparsity"),
+        (["fit", "x.csv", "--sparsity-file", "none.txt"], 2, "none.txt contains no sparsity"),
         (
             ["fit", "x.csv", "--fixed-components", "narrow.csv"],
             2,
-            "narrow.csv is 1 × 2: give a row or a column of 16",
+            "narrow.csv is 1 × 2: give each component as a row or a column of 16",
         ),
-        (["fit", "x.csv", "--fixed-components", "tall.npy", "-r", "1"], 2, "fixed_components has 2 rows"),
+        (["fit", "x.csv", "--fixed-components", "tall.npy", "-r", "1"], 2, "--fixed-components has 2 rows"),
         (["fit", "x.csv", "--fixed-activations", "narrow.csv"], 2, "give one column of 24 numbers"),
         (["fit", "x.csv", "--fixed-components", "nowhere.npy"], 1, "there is no file nowhere.npy"),
-        (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is read too, and would be lost"),
-        (["fit", "x.csv", "--loadings-out", "./x.csv"], 2, "x.csv is read too"),
-        (["fit", "x.csv", "--loadings-out", "p.csv", "--parts-out", "p.csv"], 2, "two of these are the same file"),
+        (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is an input and would be overwritten"),
+        (["fit", "x.csv", "--activations-out", "./x.csv"], 2, "x.csv is an input"),
+        (
+            ["fit", "x.csv", "--activations-out", "p.csv", "--components-out", "p.csv"],
+            2,
+            "two outputs are the same file",
+        ),
         (["fit", "x.csv", "--checkpoint", "c.pw", "--out", "c.pw"], 2, "c.pw is the checkpoint"),
-        (["transform", "x.pw", "x.csv", "--out", "x.csv"], 2, "x.csv is read too"),
-        (["convert", "x.npy", "./x.npy"], 2, "x.npy is read too"),
-        (["fit", "x.csv", "--max-iter", "0"], 1, "max_iter=0"),
+        (["transform", "x.pw", "x.csv", "--out", "x.csv"], 2, "x.csv is an input"),
+        (["convert", "x.npy", "./x.npy"], 2, "x.npy is an input"),
+        (["fit", "x.csv", "--max-iter", "0"], 1, "--max-iter 0"),
         (["fit", "nowhere.csv"], 1, "there is no file nowhere.csv"),
         (["fit", "minus.csv"], 1, "minus.csv: feature b of sample 1 is -1"),
         (["fit", "words.csv"], 1, "line 2, column 'b' is 'two', not a number"),
-        (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a folder to write to"),
-        (["fit", "x.csv", "--parts-out", "p.xyz"], 1, "p.xyz has an ending that cannot be written"),
-        (["fit", "x.csv", "--parts-out", "p.nii"], 1, "only where the data was NIfTI"),
-        (["fit", "x.csv", "--mask", "m.nii"], 1, "mask is for NIfTI"),
-        (["info", "text.npy"], 1, "text.npy is not a .npy file that can be read"),
+        (["fit", "x.csv", "--out", "nowhere/x.pw"], 1, "nowhere is not a writable folder"),
+        (["fit", "x.csv", "--components-out", "p.xyz"], 1, "p.xyz has an unsupported extension"),
+        (["fit", "x.csv", "--components-out", "p.nii"], 1, "only if the data is NIfTI"),
+        (["fit", "x.csv", "--mask", "m.nii"], 1, "mask applies only to NIfTI"),
+        (["info", "text.npy"], 1, "text.npy is not a readable .npy file"),
         (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
         (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),
-        (["convert", "x.csv", "y.docx"], 1, "y.docx has an ending that cannot be written"),
+        (["transform", "tensor.pw", "x.csv", "--out", "y.csv"], 1, "tensor.pw holds a SparseCP, a tensor model"),
+        (["convert", "tensor.pw", "y.csv"], 1, "use partwise.load in Python"),
+        (["show", "tensor.pw"], 1, "a tensor model"),
+        (["convert", "x.csv", "y.docx"], 1, "y.docx has an unsupported extension"),
     ],
 )
 def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
@@ -58,6 +69,7 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
     (here / "text.npy").write_text("hello")
     np.save(here / "tall.npy", np.ones((16, 2)))
     pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
+    pw.SparseCP(2, max_iter=2, tol=0).fit(np.ones((4, 3, 2))).save("tensor.pw")
     if "x.pw" in arguments:
         assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
     before = sorted(path.name for path in here.iterdir())
@@ -77,7 +89,7 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
         (["fit", "x.csv", "--sparsity", "much"], "invalid sparsity value: 'much'"),
         (["fit", "x.csv", "--sparsity", "1:2:3"], "invalid sparsity value"),
         (["fit", "x.csv", "--recipe", "magic"], "invalid choice: 'magic'"),
-        (["fit", "x.csv", "--sparsity", "0.3", "--per-part", "f"], "not allowed with"),
+        (["fit", "x.csv", "--sparsity", "0.3", "--sparsity-file", "f"], "not allowed with"),
         (["transform", "x.pw", "x.csv"], "--out"),
     ],
 )

@@ -19,7 +19,7 @@ from partwise.updates import (
     Rows,
     Sequential,
     Shared,
-    Whole,
+    WholeFactor,
 )
 from partwise.updates.sets import Support
 
@@ -28,7 +28,7 @@ MORE_SETS = SETS | {
     "any norm, kept": lambda r: Columns.same(FreeNorm(Hoyer(0.6), keep=True), r),
     "any norm, interval": lambda r: Columns.same(FreeNorm(HoyerBetween(0.3, 0.4)), r),
     "rows": lambda r: Rows(AtMost(2), r),
-    "whole": lambda r: Whole(Grouped(0.5), r),
+    "whole": lambda r: WholeFactor(Grouped(0.5), r),
 }
 TOLERANCES = {np.float64: (1e-10, 1e-12), np.float32: (2e-5, 1e-5)}  # of the sets, and of the loss
 BOTH = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -39,7 +39,7 @@ def assert_in_sets(factor, sets, atol=1e-10):
     assert factor.min() >= 0
     if isinstance(sets, Rows):
         assert np.count_nonzero(factor, axis=1).max() <= sets.row.nonzeros
-    elif isinstance(sets, Whole):
+    elif isinstance(sets, WholeFactor):
         np.testing.assert_allclose(np.linalg.norm(factor.astype(float), axis=0), 1, atol=atol)
         assert abs(hoyer_sparsity(factor, axis=0).mean() - sets.group.sparsity) <= atol
     else:
@@ -175,7 +175,7 @@ def test_pruning_keeps_the_largest_and_improves_them(sets, dtype, rng):
     [
         (Pruned(), Columns.same(AtMost(4), 5)),
         (Pruned(), Rows(AtMost(2), 5)),
-        (Shared(), Whole(Grouped(0.5), 5)),
+        (Shared(), WholeFactor(Grouped(0.5), 5)),
         (Halving(), Columns.same(FreeNorm(Hoyer(0.5), keep=True), 5)),
         (Sequential(), Rows(AtMost(2), 5)),
     ],
@@ -196,7 +196,7 @@ def test_dead_components_stay_in_their_sets(update, sets, dtype, rng):
 @one_at_a_time(s=[0.3, 0.0, 0.7, 1.0], dtype=TOLERANCES)
 @pytest.mark.parametrize("by", [Shared(), Shared(3), Gradient(2), Halving()])
 def test_a_shared_budget_descends(by, s, dtype, rng):
-    sets = Whole(Grouped(s), 5)
+    sets = WholeFactor(Grouped(s), 5)
     stats, factor = start(sets, rng, dtype=dtype)
     assert_descends(by, factor, stats, sets)
 
@@ -206,7 +206,7 @@ def test_a_shared_budget_moves_to_where_it_serves(rng):
     true = np.column_stack([Hoyer(s)(rng.random(40)) for s in (0.2, 0.5, 0.8)])
     codes = rng.random((60, 3))
     stats = Stats(np.asfortranarray(true @ (codes.T @ codes)), codes.T @ codes, float(np.sum((codes @ true.T) ** 2)))
-    sets = Whole(Grouped(0.5), 3)
+    sets = WholeFactor(Grouped(0.5), 3)
     factor, state = np.asfortranarray(sets.project(rng.random((40, 3)))), {}
     for _ in range(300):
         factor, state = Shared()(factor, stats, sets, state)
@@ -214,7 +214,7 @@ def test_a_shared_budget_moves_to_where_it_serves(rng):
 
 
 def test_a_single_row_shares_its_budget_too(rng):
-    sets = Whole(Grouped(0.4), 3)
+    sets = WholeFactor(Grouped(0.4), 3)
     stats, factor = start(sets, rng, (6, 1))
     np.testing.assert_array_equal(Shared()(factor, stats, sets, {})[0], np.ones((1, 3)))
 
@@ -251,7 +251,7 @@ def test_columns_of_row_sets_keep_their_zeros(update, dtype, rng):
 
 def test_the_whole_is_projected_at_once(rng):
     b = rng.random((9, 4))
-    sets = Whole(Grouped(0.6), 4)
+    sets = WholeFactor(Grouped(0.6), 4)
     projected = np.asfortranarray(b)
     assert sets.project(projected, near=projected) is projected
     np.testing.assert_array_equal(projected, Grouped(0.6)(b))
@@ -263,7 +263,7 @@ def test_the_whole_is_projected_at_once(rng):
         False,
     )
     assert np.isnan(sets.l1_ranges(9)).all()
-    assert sets.relaxed(0.5) == Whole(Grouped(0.3), 4)
+    assert sets.relaxed(0.5) == WholeFactor(Grouped(0.3), 4)
     assert_in_sets(np.column_stack([sets[j](b[:, j]) for j in range(4)]), sets)
 
 
@@ -369,11 +369,11 @@ def test_without_the_solver_cones_say_how_to_get_it(monkeypatch, rng):
         Columns.same(Nonnegative(), 3),
         Columns.same(Ball(), 3),
         Rows(AtMost(2), 3),
-        Whole(Grouped(0.5), 3),
+        WholeFactor(Grouped(0.5), 3),
     ],
 )
 def test_cones_refuse_other_sets(sets, rng):
     pytest.importorskip("clarabel")
     stats, _, _ = cone_problem(rng)
-    with pytest.raises(ValueError, match="Cone solves for sparsities at any norm, not for"):
+    with pytest.raises(ValueError, match=r"Cone does not support the set .* use FreeNorm"):
         Cone()(np.ones((10, 3), order="F"), stats, sets, {})

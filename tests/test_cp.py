@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from catalogues import assert_feasible, each, one_at_a_time, peak_of, random_factors
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from tensors import FORMS, SHAPES, match, model_of, planted, with_zeros
 
 import partwise as pw
@@ -193,8 +195,34 @@ def test_the_estimator(rng):
     assert len(model.loss_curve_) == model.n_iter_ + 1
     assert "tol=0.001" in model.stop_reason_
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
-    with pytest.raises(ValueError, match=r"samples of shape \(8, 8\), and the model is of samples of shape \(9, 8\)"):
-        model.transform(X[:, :8])
+    for method in (model.transform, model.score):
+        with pytest.raises(
+            ValueError, match=r"samples of shape \(8, 8\), and the model is of samples of shape \(9, 8\)"
+        ):
+            method(X[:, :8])
+
+
+@pytest.mark.parametrize("shape", [(12, 9), (12, 9, 8), (12, 5, 4, 3)])
+def test_activations_are_turned_back_into_samples_and_scored(rng, shape):
+    X = rng.random(shape)
+    model = pw.SparseCP(3, sparsity={1: 0.4}, random_state=0, max_iter=20, tol=0)
+    activations = model.fit_transform(X)
+    back = model.inverse_transform(activations)
+    np.testing.assert_allclose(back, model_of(model.factors_, model.weights_), atol=1e-12)
+    assert model.score(X) == pytest.approx(1 - np.sum((X - back) ** 2) / np.sum(X**2))
+    assert model.inverse_transform(activations[:2]).shape == (2, *shape[1:])
+    with pytest.raises(ValueError, match="X has 2 columns, and there are 3 components"):
+        model.inverse_transform(activations[:, :2])
+    for method in (model.score, model.inverse_transform, model.save):
+        with pytest.raises(NotFittedError):
+            getattr(pw.SparseCP(3), method.__name__)(X)
+
+
+def test_a_search_scores_it(rng):
+    X, _ = planted(rng, shape=(20, 9, 8))
+    model = pw.SparseCP(random_state=0, max_iter=30, tol=1e-3)
+    search = GridSearchCV(model, {"n_components": [1, 3]}, cv=2).fit(X)
+    assert search.best_params_ == {"n_components": 3}
 
 
 def test_sparse_samples_keep_the_fits_own_activations(rng):
@@ -219,9 +247,9 @@ def test_tensorly_understands_and_is_understood(rng):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ({"sparsity": 0.5}, ValueError, "say of which modes, as {mode: sparsity}"),
-        ({"sparsity": {3: 0.5}}, ValueError, "a mode 3, and the modes of X are 0 to 2"),
-        ({"sparsity": {"a": 0.5}}, ValueError, "a mode 'a'"),
+        ({"sparsity": 0.5}, ValueError, "sparsity=0.5 names no mode: give {mode: sparsity}"),
+        ({"sparsity": {3: 0.5}}, ValueError, "the key 3, but the modes of X are 0 to 2"),
+        ({"sparsity": {"a": 0.5}}, ValueError, "the key 'a'"),
         ({"sparsity": {1: 1.5}}, ValueError, r"sparsity\[1\]=1.5 is outside"),
         ({"sparsity": {1: [0.5]}}, ValueError, r"sparsity\[1\] has 1 values"),
         ({"init": "nonsense"}, ValueError, "'samples', 'random', 'gradual'"),

@@ -4,6 +4,7 @@
 for granted (a file that the reader has) stands before it in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
 """
 
+import builtins
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+import sklearn.exceptions
 
 import partwise
 
@@ -113,3 +115,14 @@ def test_rooms_need_no_import_of_their_own():
     code = f"import partwise; [getattr(partwise, name) for name in {rooms}]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_names_in_the_docs_are_public():
+    rooms = {name: getattr(partwise, name).__all__ for name in ("brain", "cells", "datasets", "io", "plotting")}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, inner in re.findall(r"\b(?:pw|partwise)\.(?!json)([A-Za-z]\w*)(?:\.([A-Za-z]\w*))?", text):
+            assert name in partwise.__all__, (page.name, name)
+            assert not inner or inner in rooms.get(name, inner), (page.name, name, inner)
+        for name in re.findall(r"`(\w+(?:Warning|Error))`", text):
+            assert hasattr(partwise, name) or hasattr(builtins, name) or hasattr(sklearn.exceptions, name), name

@@ -57,20 +57,20 @@ def refused(arguments, capsys, code, *said):
 MODELS = [["show", "{}"], ["transform", "{}", "x.npy", "--out", "o.csv"], ["convert", "{}", "o.csv"]]
 DATA = [
     ["info", "{}"],
-    ["select", "{}", "--ranks", "2"],
+    ["select", "{}", "--components", "2"],
     ["fit", "{}"],
     ["transform", "x.pw", "{}", "--out", "o.csv"],
     ["convert", "{}", "o.npy"],
     ["fit", "x.npy", "--fixed-components", "{}"],
 ]
-TEXTS = [["fit", "x.npy", "--per-part", "{}"]]
+TEXTS = [["fit", "x.npy", "--sparsity-file", "{}"]]
 TARGETS = [
     ["show", "x.pw", "--png", "{}.png"],
     ["show", "x.pw", "--html", "{}.html"],
     ["demo", "--out", "{}.png"],
     ["fit", "x.npy", "--out", "{}.pw"],
     ["fit", "x.npy", "--checkpoint", "{}.pw"],
-    ["select", "x.npy", "--ranks", "2", "--checkpoint", "{}.json"],
+    ["select", "x.npy", "--components", "2", "--checkpoint", "{}.json"],
     ["convert", "x.pw", "{}.csv"],
 ]
 
@@ -88,9 +88,9 @@ TARGETS = [
         (DATA[:2], "", "there is no file ''"),
         (DATA, "folder.c*", "without images"),
         (DATA, "nope.h5:/X", "there is no file nope.h5"),
-        (TEXTS, "nope.txt", "give a text with a sparsity for each part"),
-        (TEXTS, "folder.txt", "give a text with a sparsity for each part"),
-        (TEXTS, "no.txt", "it is no text (UTF-8)"),
+        (TEXTS, "nope.txt", "give a text file with one sparsity per line"),
+        (TEXTS, "folder.txt", "give a text file with one sparsity per line"),
+        (TEXTS, "no.txt", "not a text file (UTF-8)"),
         (TARGETS, "nope/y", "nope"),
         (TARGETS, "x.npy/y", "x.npy"),
     ],
@@ -140,14 +140,14 @@ def test_a_folder_by_glob_is_the_folder(here):
         (["fit", "x.h5:/X", "--out", "x.h5"], "x.h5"),
         (["convert", "x.h5:/X", "x.h5"], "x.h5"),
         (["convert", "x.h5ad:X", "x.h5ad"], "x.h5ad"),
-        (["fit", "x.zarr", "--loadings-out", "x.zarr/l.npy"], "x.zarr/l.npy"),
-        (["fit", "cells", "--loadings-out", "cells/barcodes.tsv"], "cells/barcodes.tsv"),
-        (["fit", "x.h5ad", "--transpose", "--parts-out", "x.h5ad"], "x.h5ad"),
-        (["fit", "x.npy", "--fixed-components", "x.h5ad", "--parts-out", "x.h5ad"], "x.h5ad"),
+        (["fit", "x.zarr", "--activations-out", "x.zarr/l.npy"], "x.zarr/l.npy"),
+        (["fit", "cells", "--activations-out", "cells/barcodes.tsv"], "cells/barcodes.tsv"),
+        (["fit", "x.h5ad", "--transpose", "--components-out", "x.h5ad"], "x.h5ad"),
+        (["fit", "x.npy", "--fixed-components", "x.h5ad", "--components-out", "x.h5ad"], "x.h5ad"),
         (["fit", "x.npy", "--fixed-components", "x.h5:/X", "--out", "x.h5"], "x.h5"),
         (["transform", "x.pw", "*.npy", "--out", "x.npy"], "x.npy"),
-        (["select", "x.csv", "--ranks", "2", "--out", "x.csv"], "x.csv"),
-        (["select", "faces", "--ranks", "2", "--png", "faces/i2.png"], "faces/i2.png"),
+        (["select", "x.csv", "--components", "2", "--out", "x.csv"], "x.csv"),
+        (["select", "faces", "--components", "2", "--png", "faces/i2.png"], "faces/i2.png"),
         (["show", "link.png", "--png", "link.png"], "link.png"),
         (["show", "x.pw", "--html", "link.html"], "link.html"),
         (["convert", "x.pw", "link.csv"], "link.csv"),
@@ -158,15 +158,15 @@ def test_nothing_that_is_read_is_written_over(here, capsys, arguments, name):
         (here / f"link.{ending}").symlink_to("x.pw")
     if "*.npy" in arguments:
         (here / "folder.npy").rmdir()
-    refused(arguments, capsys, 2, f"{name} is read too, and would be lost")
+    refused(arguments, capsys, 2, f"{name} is an input and would be overwritten")
 
 
 @pytest.mark.parametrize("ending", [".docx", ".csv", ""])
 @pytest.mark.parametrize("option", ["--png", "--html"])
 def test_show_writes_pictures_and_pages(here, capsys, option, ending):
-    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an ending that cannot be written")
+    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an unsupported extension")
 
 
 def test_parts_still_go_into_their_own_h5ad(here):
-    assert main(["fit", "x.h5ad:X", "--parts-out", "x.h5ad", *QUICK]) == 0
+    assert main(["fit", "x.h5ad:X", "--components-out", "x.h5ad", *QUICK]) == 0
     np.testing.assert_array_equal(read("x.h5ad").X, read("x.npy").X)

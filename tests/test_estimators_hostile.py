@@ -22,8 +22,11 @@ from partwise import SparseNMF
         ({"sparsity": np.full(5, 0.3)}, "5 values for n_components=4"),
         ({"sparsity": [0.1, 0.2, 0.3, 1.5]}, r"sparsity\[3\]=1.5 is outside"),
         ({"recipe": "als"}, "recipe='als' is not one of .*'ssnmf'"),
-        ({"recipe_params": {"solvers": "pivot"}}, "has 'solvers', and ssnmf takes only.*'faithful'.*'solver'"),
-        ({"recipe_params": {"max_iter": 5}}, "has 'max_iter'"),
+        (
+            {"recipe_params": {"solvers": "pivot"}},
+            "ssnmf does not accept 'solvers' in recipe_params, only .*'faithful'.*'solver'",
+        ),
+        ({"recipe_params": {"max_iter": 5}}, "ssnmf does not accept 'max_iter'"),
         ({"recipe_params": {"solver": "newton"}}, "solver='newton' is not one of 'hals'"),
         ({"init": "zeros"}, "init='zeros' is not one of 'random'"),
         ({"init": (np.ones((25, 3)), np.ones((4, 30)))}, r"\(25, 3\), and \(25, 4\) is needed"),

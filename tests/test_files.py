@@ -10,7 +10,7 @@ import pytest
 
 import partwise as pw
 from partwise.io import Table
-from partwise.io.write import convert, write_loadings
+from partwise.io.write import convert, write_activations
 from partwise.runtime import archive
 from partwise.runtime.files import leftovers, replacing
 
@@ -36,7 +36,7 @@ WRITERS = {
     "model": lambda path: pw.SparseNMF(2, random_state=0, max_iter=2, tol=0.5).fit(X).save(path),
     "archive": lambda path: archive.write(path, {"number": 1}, {"x": X}),
     "selection": lambda path: pw.select(X, 1, checkpoint=path, n_splits=2, n_init=1, random_state=0),
-    "table": lambda path: write_loadings(path, X),
+    "table": lambda path: write_activations(path, X),
     "numbers": lambda path: convert(Table(X, "array", "x"), path.with_suffix(".npy")),
     "report": lambda path: pw.report(X, path),
 }

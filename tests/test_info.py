@@ -32,7 +32,7 @@ def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
     assert (facts["missing"], facts["unseen_features"], facts["unconstrained_samples"]) == (59, 0, 20)
     assert "59 values are missing" in said
     assert "missing in all samples" not in said
-    assert "2 parts of 20 of the samples have sparsity" in said
+    assert "2 components without a constraint, fitted to 20 samples, have sparsity" in said
 
 
 def test_a_feature_that_none_knows_is(rng, capsys):
@@ -40,7 +40,7 @@ def test_a_feature_that_none_knows_is(rng, capsys):
     X[:, [1, 2]] = np.nan
     facts, said = told(X, capsys)
     assert facts["unseen_features"] == 2
-    assert "2 features are missing in all samples: leave them out" in said
+    assert "2 features are missing in all samples: remove them" in said
 
 
 def test_samples_of_nothing_are_not_looked_at(rng, capsys):
@@ -50,4 +50,4 @@ def test_samples_of_nothing_are_not_looked_at(rng, capsys):
     assert facts["zeros"] == pytest.approx(0.95)
     assert len(facts["unconstrained_sparsity"]) == 2
     assert facts["unconstrained_samples"] == 3
-    assert "2 parts have sparsity" in said
+    assert "2 components without a constraint have sparsity" in said

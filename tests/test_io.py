@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # noqa: F401  (fixtures)
 
 from partwise.data import as_data
-from partwise.io import Table, check_target, convert, read, write_loadings, write_parts
-from partwise.io.table import Rows
+from partwise.io import Table, check_target, convert, read, write_activations, write_components
+from partwise.io.table import LazyRows
 from partwise.io.write import DATA
 
 N, M = 7, 5
@@ -26,7 +26,7 @@ def numbers(rng):
 @pytest.mark.parametrize("kind", ["dense", "sparse", "on disk"])
 @pytest.mark.parametrize("ending", DATA)
 def test_what_is_written_is_read(X, tmp_path, ending, kind):
-    there = {"dense": X, "sparse": sp.csr_array(X), "on disk": Rows(X.shape, X.dtype, lambda rows: X[rows])}[kind]
+    there = {"dense": X, "sparse": sp.csr_array(X), "on disk": LazyRows(X.shape, X.dtype, lambda rows: X[rows])}[kind]
     convert(Table(there, "made up", "nowhere", SAMPLES, FEATURES), tmp_path / f"x{ending}")
     table = read(tmp_path / f"x{ending}")
     np.testing.assert_array_equal(dense(table.X), X)
@@ -160,7 +160,7 @@ def test_nifti_there_and_back(brains, tmp_path):
     table = read(paths, mask=mask)
     np.testing.assert_array_equal(table.X, volumes[:, inside])
     assert (table.X.dtype, table.sample_names) == (np.float32, ("b0", "b1", "b2"))
-    write_parts(tmp_path / "parts.nii.gz", table.X[:2], table)
+    write_components(tmp_path / "parts.nii.gz", table.X[:2], table)
     image = nibabel.load(tmp_path / "parts.nii.gz")
     np.testing.assert_array_equal(image.affine, AFFINE)
     np.testing.assert_array_equal(np.moveaxis(image.get_fdata(), -1, 0), np.where(inside, volumes[:2], 0))
@@ -195,7 +195,7 @@ def test_h5ad_there_and_back(tmp_path, X, sparse, layer):
     table = read(f"{tmp_path / 'x.h5ad'}:{layer}")
     np.testing.assert_array_equal(dense(table.X), X + (layer != "X"))
     for name in ("x.h5ad", "y.h5ad"):  # beside what was there, and in another file
-        write_parts(tmp_path / name, X[:2], table, activations=X[:, :2], about={"n_iter": 3})
+        write_components(tmp_path / name, X[:2], table, activations=X[:, :2], about={"n_iter": 3})
         back = anndata.read_h5ad(tmp_path / name)
         np.testing.assert_array_equal(back.varm["NMFs"], X[:2].T)
         np.testing.assert_array_equal(back.obsm["X_nmf"], X[:, :2])
@@ -215,27 +215,27 @@ def test_a_large_h5ad_stays_on_disk(tmp_path, X, monkeypatch):
         np.testing.assert_array_equal(as_data(table.X).vectors(0, np.arange(N)).T, X)
 
 
-def test_parts_and_loadings_as_tables(tmp_path, X):
+def test_parts_and_activations_as_tables(tmp_path, X):
     table = Table(X, "made up", "nowhere", SAMPLES, FEATURES)
-    write_parts(tmp_path / "parts.csv", X[:3], table)
+    write_components(tmp_path / "parts.csv", X[:3], table)
     back = read(tmp_path / "parts.csv")
     np.testing.assert_array_equal(back.X, X[:3].T)
     assert (back.sample_names, back.feature_names) == (FEATURES, ("part_0", "part_1", "part_2"))
-    write_loadings(tmp_path / "loadings.tsv.gz", X[:, :2], SAMPLES)
-    back = read(tmp_path / "loadings.tsv.gz")
+    write_activations(tmp_path / "activations.tsv.gz", X[:, :2], SAMPLES)
+    back = read(tmp_path / "activations.tsv.gz")
     np.testing.assert_array_equal(back.X, X[:, :2])
     assert back.sample_names == SAMPLES
-    write_parts(tmp_path / "parts.npy", X[:3], table)
-    write_parts(tmp_path / "parts.h5ad", X[:3], table, activations=X[:, :3])
+    write_components(tmp_path / "parts.npy", X[:3], table)
+    write_components(tmp_path / "parts.h5ad", X[:3], table, activations=X[:, :3])
     np.testing.assert_array_equal(np.load(tmp_path / "parts.npy"), X[:3])
 
 
 def test_targets_that_cannot_be(tmp_path, X):
     table = Table(X, "made up", "nowhere")
-    with pytest.raises(ValueError, match=r"parts.docx has an ending that cannot be written; known here are .csv"):
-        write_parts(tmp_path / "parts.docx", X, table)
-    with pytest.raises(ValueError, match="only where the data was NIfTI"):
-        write_parts(tmp_path / "parts.nii", X, table)
+    with pytest.raises(ValueError, match=r"parts.docx has an unsupported extension; supported here are .csv"):
+        write_components(tmp_path / "parts.docx", X, table)
+    with pytest.raises(ValueError, match="only if the data is NIfTI"):
+        write_components(tmp_path / "parts.nii", X, table)
     (tmp_path / "folder.csv").mkdir()
     for name in ("folder.csv", "nowhere/x.csv"):
         with pytest.raises(OSError, match="cannot be written"):

@@ -40,7 +40,7 @@ def kept(*arguments, out="again.pw"):
     r=[4, 2, 7],  # seven parts of seven features: a square
 )
 def test_parts_that_were_written_can_be_known(here, data, name, r):
-    written = kept(data, "-r", r, "--parts-out", name, out="first.pw")[:r]
+    written = kept(data, "-r", r, "--components-out", name, out="first.pw")[:r]
     known = f"{name}:varm/NMFs" if name == "p.h5ad" else name
     np.testing.assert_array_equal(kept(data, "-r", r + 1, "--fixed-components", known)[:r], written)
 
@@ -50,7 +50,7 @@ def test_brains_too(here, rng):
     for i in range(5):
         save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
     save_nifti(here / "mask.nii", inside.astype(np.uint8))
-    written = kept("b?.nii", "--mask", "mask.nii", "-r", 2, "--parts-out", "p.nii.gz", out="first.pw")
+    written = kept("b?.nii", "--mask", "mask.nii", "-r", 2, "--components-out", "p.nii.gz", out="first.pw")
     found = kept("b?.nii", "--mask", "mask.nii", "-r", 3, "--fixed-components", "p.nii.gz")
     np.testing.assert_array_equal(found[:2].astype(np.float32), written.astype(np.float32))
 
@@ -60,7 +60,7 @@ def test_brains_too(here, rng):
 def test_features_are_found_by_name(here, X, columns, count):
     order = np.array([3, 1, 0, 2, 6, 5, 4])
     table = Table(X[:count, order], "made up", "nowhere", None, tuple(FEATURES[j] for j in order))
-    convert(table.turned() if columns else table, here / "known.csv")
+    convert(table.transposed() if columns else table, here / "known.csv")
     np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.csv")[:count], X[:count])
 
 
@@ -72,11 +72,11 @@ def test_a_square_without_names_has_a_part_a_row(here, X):
 @pytest.mark.parametrize(
     ("names", "shape", "said"),
     [
-        ((None, None), (3, 5), "known.csv is 3 × 5: give a row or a column of 7 for each part"),
-        ((None, tuple("uvwxyz!")), (2, 7), "known.csv lacks 7 of the 7 features that x.csv has, first 'a'"),
-        ((None, (*FEATURES[:6], "z")), (2, 7), "lacks 1 of the 7 features that x.csv has, first 'g'"),
-        ((FEATURES[::-1], None), (7, 9), "fixed_components has 9 rows for n_components=4"),
-        ((FEATURES, FEATURES), (7, 7), "do not say whether rows or columns are the parts"),
+        ((None, None), (3, 5), "known.csv is 3 × 5: give each component as a row or a column of 7 values"),
+        ((None, tuple("uvwxyz!")), (2, 7), "known.csv lacks 7 of the 7 features of x.csv, first 'a'"),
+        ((None, (*FEATURES[:6], "z")), (2, 7), "lacks 1 of the 7 features of x.csv, first 'g'"),
+        ((FEATURES[::-1], None), (7, 9), "--fixed-components has 9 rows for --components 4"),
+        ((FEATURES, FEATURES), (7, 7), "do not show whether rows or columns are components"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(here, capsys, names, shape, said):
@@ -92,5 +92,5 @@ def test_names_of_another_kind_do_not_tell(here, capsys):
     convert(Table(np.ones((7, 7)), "made up", "nowhere", tuple("tuvwxyz"), tuple("hijklmn")), here / "known.csv")
     assert main(["fit", "x.npy", "--fixed-components", "known.csv", *QUICK]) == 2
     assert (
-        "do not say whether rows or columns are the parts: name the features as x.npy does" in capsys.readouterr().err
+        "do not show whether rows or columns are components: use the feature names of x.npy" in capsys.readouterr().err
     )

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 pytest.importorskip("matplotlib")
 
@@ -237,6 +239,15 @@ def test_few_samples_are_named():
     axis = activations([[1, 0], [0, 2], [3, 0]], ordered=True, sample_names=["a", "b", "$c"], labels=["x", "y"]).axes[0]
     assert [text.get_text() for text in axis.get_yticklabels()] == ["$c", "a", "b"]
     assert [text.get_text() for text in axis.get_xticklabels()] == ["x", "y"]
+
+
+def test_a_model_draws_itself(model):
+    figure = model.plot((3, 4), title="mine")
+    assert figure.get_suptitle() == "mine"
+    for one, other in zip(images(figure), images(gallery(model, (3, 4))), strict=True):
+        np.testing.assert_array_equal(one.get_array(), other.get_array())
+    with pytest.raises(NotFittedError):
+        clone(model).plot()
 
 
 def test_what_has_no_name_is_counted_from_0():

@@ -8,6 +8,9 @@ import scipy.sparse as sp
 from catalogues import RECIPES, one_of_each, planted
 from scipy.optimize import nnls
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import partwise as pw
 from partwise import SparseNMF
@@ -171,20 +174,32 @@ def test_verbose_has_no_error_to_show_for_a_divergence(X, capfd):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"recipe": "nsnmf", "sparsity": 0.5}, "sparsity is not a parameter of nsnmf, which takes loss, theta"),
-        ({"recipe": "nsnmf", "l1": 0.5}, "l1 is not a parameter of nsnmf, which takes loss, theta"),
-        ({"recipe": "grouped", "sparsity": 0.5, "activation_sparsity": 0.5}, "activation_sparsity is not a parameter"),
-        ({"recipe": "snmf", "sparsity": 0.5}, "sparsity is not a parameter of snmf, which takes beta, eta, side"),
-        ({"recipe": "nmfsc", "l2": (0, 1)}, "l2 is not a parameter of nmfsc, which takes activation_sparsity, proj"),
-        ({"sparsity": 0.5, "activation_sparsity": 0.5, "l1": 0.1}, "l1 is not a parameter of bisparse"),
-        ({"recipe": "snmf", "recipe_params": {"betas": 1}}, "'betas', and snmf takes only 'beta', 'eta', .*'side'"),
-        ({"recipe": "l0", "recipe_params": {"nonzeros": 3, "theta": 1}}, "'theta', and l0 takes only .*'nonzeros'"),
-        ({"recipe": "l0", "recipe_params": {"nonzeros": 3, "tol": 1}}, "'tol', and l0 takes only"),
-        ({"recipe": "l0"}, "l0 needs nonzeros"),
-        ({"recipe": "l0_path", "recipe_params": {"refit": False}}, "l0_path needs nonzeros"),
-        ({"recipe": "grouped"}, "grouped needs sparsity"),
-        ({"recipe": "bisparse"}, "bisparse needs activation_sparsity, sparsity"),
-        ({"recipe": "bisparse", "sparsity": 0.5}, "bisparse needs activation_sparsity"),
+        ({"recipe": "nsnmf", "sparsity": 0.5}, "recipe nsnmf does not accept 'sparsity', only 'loss', 'theta'"),
+        ({"recipe": "nsnmf", "l1": 0.5}, "recipe nsnmf does not accept 'l1', only 'loss', 'theta'"),
+        (
+            {"recipe": "grouped", "sparsity": 0.5, "activation_sparsity": 0.5},
+            "grouped does not accept 'activation_sparsity'",
+        ),
+        ({"recipe": "snmf", "sparsity": 0.5}, "recipe snmf does not accept 'sparsity', only 'beta', 'eta', 'side'"),
+        ({"recipe": "nmfsc", "l2": (0, 1)}, "recipe nmfsc does not accept 'l2', only 'activation_sparsity', 'proj"),
+        (
+            {"sparsity": 0.5, "activation_sparsity": 0.5, "l1": 0.1},
+            "bisparse .chosen because both factors are sparse. does not accept 'l1'",
+        ),
+        (
+            {"recipe": "snmf", "recipe_params": {"betas": 1}},
+            "snmf does not accept 'betas' in recipe_params, only 'beta', 'eta', .*'side'",
+        ),
+        (
+            {"recipe": "l0", "recipe_params": {"nonzeros": 3, "theta": 1}},
+            "l0 does not accept 'theta' in recipe_params, only .*'nonzeros'",
+        ),
+        ({"recipe": "l0", "recipe_params": {"nonzeros": 3, "tol": 1}}, "l0 does not accept 'tol'"),
+        ({"recipe": "l0"}, "l0 needs 'nonzeros': pass it in recipe_params"),
+        ({"recipe": "l0_path", "recipe_params": {"refit": False}}, "l0_path needs 'nonzeros'"),
+        ({"recipe": "grouped"}, "grouped needs 'sparsity'"),
+        ({"recipe": "bisparse"}, "bisparse needs 'activation_sparsity', 'sparsity'"),
+        ({"recipe": "bisparse", "sparsity": 0.5}, "bisparse needs 'activation_sparsity'"),
         ({"recipe": "nnsc", "l1": -1}, "l1=-1"),
         ({"recipe": "nsnmf", "recipe_params": {"theta": 2}}, "theta=2"),
         ({"recipe": "nsnmf", "recipe_params": {"loss": "kl", "kkt_tol": 0.1}}, "kkt_tol"),
@@ -203,3 +218,32 @@ def test_what_a_message_proposes_is_accepted(X, name):
     with pytest.raises(ValueError, match="needs") as caught:
         SparseNMF(R, recipe=name).fit(X)
     assert "recipe_params" not in str(caught.value)
+
+
+def test_parameters_of_a_recipe_can_be_searched(X):
+    given = {"loss": "squared", "theta": 0.2}
+    model = SparseNMF(R, recipe="nsnmf", recipe_params=given, max_iter=20, random_state=0)
+    search = GridSearchCV(model, {"recipe_params__theta": [0.0, 0.9]}, cv=2).fit(X)
+    scores = [
+        GridSearchCV(model, {"recipe_params": [{"loss": "squared", "theta": theta}]}, cv=2).fit(X).best_score_
+        for theta in (0.0, 0.9)
+    ]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
+    assert scores[0] > scores[1]
+    assert search.best_estimator_.recipe_params == {"loss": "squared", "theta": 0.0}
+    assert given == {"loss": "squared", "theta": 0.2}  # the user's own stays as it was
+
+
+def test_parameters_of_a_recipe_are_parameters():
+    model = SparseNMF(R, recipe="nsnmf")
+    again = clone(model).set_params(recipe_params__theta=0.3, max_iter=7)
+    assert (again.recipe_params, again.max_iter, model.recipe_params) == ({"theta": 0.3}, 7, None)
+    assert again.get_params()["recipe_params__theta"] == 0.3
+    assert "recipe_params__theta" not in again.get_params(deep=False)
+    assert clone(again).get_params() == again.get_params()
+    line = make_pipeline(MinMaxScaler(), again).set_params(sparsenmf__recipe_params__theta=0.6)
+    assert line[-1].recipe_params == {"theta": 0.6}
+    with pytest.raises(ValueError, match="recipe_params has 'tetha', and nsnmf takes only"):
+        again.set_params(recipe_params__tetha=0.3).fit(np.eye(6))
+    with pytest.raises(ValueError, match="Invalid parameter 'recipe_param'"):
+        again.set_params(recipe_param__theta=0.3)

@@ -158,6 +158,8 @@ def test_names_cannot_run(kind, model):
 
 def test_the_same_model_gives_the_same_page(model, tmp_path):
     text = report(model, tmp_path / "report.html")
+    assert model.report(tmp_path / "own.html") == text == (tmp_path / "own.html").read_text(encoding="utf-8")
+    assert model.report(title="Mine") == report(model, title="Mine")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text == report(copy.deepcopy(model))
     with pytest.raises(OSError, match="nowhere"):
         report(model, tmp_path / "nowhere" / "report.html")
@@ -292,19 +294,18 @@ def test_show_draws_and_writes(saved, tmp_path, capsys):
 def test_show_as_json(saved, model, capsys):
     assert main(["show", str(saved), "--json", "--top", "2"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert [part["sparsity"] for part in record["parts"]] == pytest.approx(model.sparsity_.tolist())
+    assert [part["sparsity"] for part in record["components"]] == pytest.approx(model.sparsity_.tolist())
     assert (record["samples"], record["features"], record["iterations"]) == (SAMPLES, FEATURES, 4)
-    assert all(len(part["features"]) == 2 for part in record["parts"])
+    assert all(len(part["features"]) == 2 for part in record["components"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["nowhere.pw"], "nowhere.pw"),
-        (["{}", "--shape", "3by4"], "--shape 3by4: give whole numbers with an x between them"),
         (["{}", "--shape", "5x5", "--png", "x.png"], "do not fit images of 5 × 5 pixels"),
         (["{}", "--html", "nowhere/x.html"], "nowhere"),
-        (["{}", "--top", "0"], "--top=0: give a whole number of at least 1"),
+        (["{}", "--top", "0"], "--top 0: give a whole number of at least 1"),
     ],
 )
 def test_show_says_what_is_wrong_in_one_line(saved, monkeypatch, capsys, arguments, message):
@@ -314,3 +315,10 @@ def test_show_says_what_is_wrong_in_one_line(saved, monkeypatch, capsys, argumen
     assert error.startswith("partwise: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_shape_that_is_none(saved, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["show", str(saved), "--shape", "3by4"])
+    assert stop.value.code == 2
+    assert "argument --shape: invalid shape value: '3by4'" in capsys.readouterr().err

@@ -102,6 +102,65 @@ def test_a_stream_goes_on_bit_for_bit(path):
     assert again.n_steps_ == 8
 
 
+TENSOR = np.random.default_rng(1).random((8, 6, 5))
+TENSORS = {
+    "plain": {},
+    "sparse": {"sparsity": {1: 0.5, np.int64(2): (0.2, 0.4)}},
+    "sets": {"sparsity": {2: [pw.Hoyer(0.4, "sorted"), 0.2, None]}},
+    "sparse samples": {"sparsity": {0: 0.4}},
+    "start": {"init": [np.ones((n, 3)) for n in TENSOR.shape]},
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_model_of_a_tensor_comes_back_bit_for_bit(name, kind, path):
+    X = TENSOR.astype(kind)
+    model = pw.SparseCP(3, max_iter=3, tol=0.0, random_state=0, **TENSORS[name]).fit(X)
+    model.save(path)
+    again = pw.load(path)
+    assert type(again) is pw.SparseCP
+    assert same(again.get_params(), model.get_params())
+    public = {name for name in vars(model) if name.endswith("_")}
+    assert public == {name for name in vars(again) if name.endswith("_")}
+    assert all(same(getattr(model, name), getattr(again, name)) for name in public)
+    assert same(again.transform(X), model.transform(X))
+    assert again.score(X) == model.score(X)
+    assert all(same(a, b) for a, b in zip(clone(model).fit(X).factors_, again.fit(X).factors_, strict=True))
+
+
+factor = np.ones((6, 3))
+HOSTILE_TENSORS = {
+    "no factors": ("attributes.factors_", []),
+    "a number of factors": ("attributes.factors_", 3),
+    "one factor": ("attributes.factors_", [{"array": "factors_.1"}]),
+    "factors are text": ("attributes.factors_", ["all", "of", "them"]),
+    "no weights": ("attributes", {"factors_": [{"array": "factors_.0"}, {"array": "factors_.1"}]}),
+    "other weights": ("weights_", np.ones(4)),
+    "negative weights": ("weights_", -np.ones(3)),
+    "a negative factor": ("factors_.1", -factor),
+    "NaN": ("factors_.1", np.nan * factor),
+    "another precision": ("factors_.1", factor.astype(np.float32)),
+    "one dimension": ("factors_.1", np.ones(18)),
+    "nothing": ("factors_.1", np.ones((0, 3))),
+    "other components": ("factors_.1", np.ones((6, 2))),
+    "n_iter_": ("attributes.n_iter_", "3"),
+    "modes by name": ("params.sparsity", {"numbered": [["all", 0.5]]}),
+    "modes without a value": ("params.sparsity", {"numbered": [1]}),
+    "encoder": ("encoder", "pivot"),
+    "output": ("output", "pandas"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_TENSORS)
+def test_hostile_models_of_tensors_are_refused(name, path):
+    pw.SparseCP(3, sparsity={1: 0.3}, max_iter=2, tol=0, random_state=0).fit(TENSOR).save(path)
+    header, arrays = changed(*read(path), *HOSTILE_TENSORS[name])
+    write(path, {k: v for k, v in header.items() if k != "arrays"}, arrays)
+    with pytest.raises(UnreadableError, match="does not hold a model"):
+        pw.load(path)
+
+
 def test_names_and_what_is_kept(path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(11)] + ["é\n漢"])

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import partwise as pw
 from partwise.cli import main
-from partwise.cli.select import ranks as ranks_of
+from partwise.cli.select import components as counts_of
 from partwise.datasets import planted
 from partwise.engine.progress import counting_line
 from partwise.plotting import selection as draw
@@ -319,7 +319,7 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     quick = ["--n-splits", "2", "--n-init", "2", "--max-iter", "4", "--tol", "0", "--seed", "0"]
-    asked = ["select", "x.npy", "--ranks", "1:2", "--sparsities", "none", "0.2:0.4", *quick]
+    asked = ["select", "x.npy", "--components", "1:2", "--sparsity", "none", "0.2:0.4", *quick]
     found = pw.select(X, [1, 2], [None, (0.2, 0.4)], **QUICK)
     assert main([*asked, "--out", "table.csv", "--png", "choice.png", "--checkpoint", "search.json"]) == 0
     said = capsys.readouterr().out
@@ -336,9 +336,9 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--ranks", "2", "--sparsities", "1.2"], 2, "outside [0, 1]"),
-        (["--ranks", "2", "--out", "t.xlsx"], 1, "known here are .csv .tsv"),
-        (["--ranks", "2", "--holdout", "2"], 1, "holdout=2.0"),
+        (["--components", "2", "--sparsity", "1.2"], 2, "outside [0, 1]"),
+        (["--components", "2", "--out", "t.xlsx"], 1, "supported here are .csv .tsv"),
+        (["--components", "2", "--holdout", "2"], 1, "--holdout 2.0"),
     ],
 )
 def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
@@ -351,10 +351,10 @@ def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments
 
 
 def test_ranks_in_words():
-    assert (ranks_of("5"), ranks_of("2:4"), ranks_of("10:30:10")) == ([5], [2, 3, 4], [10, 20, 30])
+    assert (counts_of("5"), counts_of("2:4"), counts_of("10:30:10")) == ([5], [2, 3, 4], [10, 20, 30])
     for text in ("4:2", "0", "1:2:0", "1:2:3:4", "a"):
         with pytest.raises(ValueError):  # noqa: PT011 (argparse says it better)
-            ranks_of(text)
+            counts_of(text)
 
 
 def test_a_line_that_counts():

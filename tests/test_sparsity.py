@@ -88,7 +88,7 @@ def test_empty_is_refused(x, axis):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_what_is_not_finite_is_refused(value, axis):
-    with pytest.raises(ValueError, match=f"entry of size {abs(value)}: every entry must be finite"):
+    with pytest.raises(ValueError, match=f"entry of magnitude {abs(value)}: every entry must be finite"):
         hoyer_sparsity([[1, 2], [value, 3]], axis=axis)
 
 

@@ -16,7 +16,7 @@ import partwise as pw
 from partwise.data import DenseData
 from partwise.engine import starts as start
 from partwise.engine.blocks import Block
-from partwise.engine.chunked_fit import FindWorst, Step
+from partwise.engine.chunked_fit import ChunkStep, FindWorst
 from partwise.engine.starts import Uniform
 from partwise.projections import AtMost, Nonnegative
 from partwise.statistics import gram
@@ -103,7 +103,7 @@ STEPS = {
 @pytest.mark.parametrize("again", [((), ()), ((1, 3), ()), ((1, 3), (1, 3)), ((0, 2), (0,))])
 def test_steps_are_pure_and_add_up_over_any_cut(X, name, again, rng):
     activations, parts = random_factors(X.shape, R, rng)
-    step = Step(parts, gram(parts), STEPS[name], measure=True, dead=again[0], alive=again[1])
+    step = ChunkStep(parts, gram(parts), STEPS[name], measure=True, dead=again[0], alive=again[1])
     found, sums = step(DenseData(X), activations.copy("F"))
     if STEPS[name] is None:
         assert not found[:, sorted({*again[0]} - {*again[1]})].any()

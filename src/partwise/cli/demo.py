@@ -1,4 +1,4 @@
-"""``partwise demo``: the strokes of handwritten digits."""
+"""``partwise demo``: handwritten digits at several sparsities."""
 
 from __future__ import annotations
 
@@ -7,45 +7,62 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.files import replacing
-from .common import PICTURES
+from .common import PICTURES, check_targets
+
+SUMMARY = "Fit handwritten digits at several sparsities and draw the components"
+USAGE = "[options]"
+EXAMPLES = """\
+  partwise demo
+  partwise demo --components 25 --sparsity 0.3 0.7 --out strokes.png
+
+The data are the 1797 images (8 × 8 pixels) that come with scikit-learn.
+"""
 
 
-def add(commands: Any) -> None:
-    """Add the command's parser."""
-    show = commands.add_parser(
-        "demo",
-        help="find the strokes of handwritten digits at three sparsities, and draw them",
-        description="Fit the 1797 handwritten digits (8 × 8 pixels) that come with scikit-learn at each sparsity, "
-        "print what was asked for and what was achieved, and draw the parts.",
+def add_options(parser: Any) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "-r", "--components", type=int, default=16, metavar="R", help="number of components (default: %(default)s)"
     )
-    show.add_argument("-r", "--components", type=int, default=16, metavar="R", help="number of parts (default: 16)")
-    show.add_argument(
-        "--sparsity", type=float, nargs="+", default=[0.4, 0.6, 0.8], metavar="S", help="0 is flat, 1 is one pixel"
+    parser.add_argument(
+        "-s",
+        "--sparsity",
+        type=float,
+        nargs="+",
+        default=[0.4, 0.6, 0.8],
+        metavar="S",
+        help="sparsities to fit, from 0 (flat) to 1 (a single pixel) (default: 0.4 0.6 0.8)",
     )
-    show.add_argument("--seed", type=int, default=0)
-    show.add_argument("--out", type=Path, default=Path("partwise-demo.png"), help="picture to write")
-    show.set_defaults(run=demo)
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("partwise-demo.png"),
+        metavar="FILE",
+        help="picture to write: .png, .pdf, .svg (default: %(default)s)",
+    )
 
 
-def demo(options: argparse.Namespace) -> int:
-    """Fit the digits at each sparsity; a table and a picture."""
+def run(options: argparse.Namespace) -> int:
+    """Fit the digits at each sparsity; print a table and draw the components."""
     from rich.console import Console
     from rich.table import Table
 
     from ..datasets import load_digits
     from ..engine.progress import progress_line
-    from ..io import check_target
     from ..plotting import gallery, new_figure
     from ..recipes import ssnmf
 
-    picture = check_target(options.out if options.out.suffix else options.out.with_suffix(".png"), PICTURES)
+    out = options.out if options.out.suffix else options.out.with_suffix(".png")
+    picture = check_targets(options, {"picture": (out, PICTURES)})["picture"]
     X, shape = load_digits()
     figure = new_figure(4.2 * len(options.sparsity), 4.5)
     panels = figure.subfigures(1, len(options.sparsity), squeeze=False)[0]
-    table = Table(title=f"{len(X)} handwritten digits, {options.components} parts")
-    for heading in ("asked sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
+    table = Table(title=f"{len(X)} handwritten digits, {options.components} components")
+    for heading in ("requested sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
         table.add_column(heading, justify="right")
-    with Console(stderr=True).status("Compiling kernels (once: the next run finds them in the cache)"):
+    with Console(stderr=True).status("Compiling (first run only; later runs use the cache)"):
         ssnmf(X[:20], 2, sparsity=0.1, max_iter=1)
     for sparsity, panel in zip(options.sparsity, panels, strict=True):
         with progress_line(f"sparsity {sparsity:g}") as callback:
@@ -62,5 +79,5 @@ def demo(options: argparse.Namespace) -> int:
     Console().print(table)
     with replacing(picture) as fresh:
         figure.savefig(fresh)
-    print(f"The parts are drawn in {picture}")
+    print(f"picture: {picture}")
     return 0

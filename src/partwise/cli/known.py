@@ -1,4 +1,4 @@
-"""Known parts and activations from files, as the fit takes them."""
+"""Fixed components and activations, read from files."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import UsageError, arranged
+from .common import UsageError, with_features
 
 if TYPE_CHECKING:
     from ..io import Table
 
 
-def give_known(model: Any, options: argparse.Namespace, table: Table) -> None:
-    """Give a model the known parts and activations that the options name, found to fit the data."""
+def set_fixed(model: Any, options: argparse.Namespace, table: Table) -> None:
+    """Read the fixed components and activations and check them against the data."""
     import numpy as np
 
     from ..engine.validation import as_known
 
     if options.fixed_components is not None:
-        model.set_params(fixed_components=known_parts(options.fixed_components, table, options.mask))
+        model.set_params(fixed_components=fixed_components(options.fixed_components, table, options.mask))
     if options.fixed_activations is not None:
-        model.set_params(fixed_activations=whole(options.fixed_activations).X)
+        model.set_params(fixed_activations=read_whole(options.fixed_activations).X)
     for name, length in (("fixed_components", table.shape[1]), ("fixed_activations", table.shape[0])):
         try:
             as_known(getattr(model, name), model.n_components, length, name, np.dtype(float))
@@ -30,34 +30,36 @@ def give_known(model: Any, options: argparse.Namespace, table: Table) -> None:
             raise UsageError(error) from error
 
 
-def known_parts(path: Path, table: Table, mask: str | None = None) -> Any:
-    """The parts in a file, one a row, with the features in the data's order.
+def fixed_components(path: Path, table: Table, mask: str | None = None) -> Any:
+    """The components in a file, one per row, with their features in the order of the data.
 
-    The file may have them by rows or by columns, as ``--parts-out`` writes tables: whichever side is as long as there
-    are features, and has their names where both files have names. Where both sides are, and nothing has a name, rows.
+    The file may hold them as rows, or as columns like the tables of ``--components-out``. The side that matches the
+    number of features, and their names if both files have names, decides. A square file without names is read by rows.
     """
-    file, count = whole(path, mask), table.shape[1]
+    file, count = read_whole(path, mask), table.shape[1]
     sides, wrong = [], []
-    for side in (file, file.turned()):
+    for side in (file, file.transposed()):
         try:
-            sides.append(replace(side, X=arranged(side, table.feature_names or (), count, table.source)))
+            sides.append(replace(side, X=with_features(side, table.feature_names or (), count, table.source)))
         except ValueError as error:
             wrong += [error] if side.shape[1] == count else []
     if len(sides) == 2 and table.feature_names is None:
-        sides = [side for side in sides if not named_as_parts(side)] or sides
+        sides = [side for side in sides if not named_as_components(side)] or sides
     if len(sides) == 2 and (file.sample_names or file.feature_names):
         raise UsageError(
-            f"{path} is {count} × {count}, and its names do not say whether rows or columns are the parts: name the "
-            f"features as {table.source} does"
+            f"{path} is {count} × {count}, and its names do not show whether rows or columns are components: use the "
+            f"feature names of {table.source}"
         )
     if not sides:
         shape = " × ".join(map(str, file.shape))
-        raise UsageError(wrong[0] if wrong else f"{path} is {shape}: give a row or a column of {count} for each part")
+        raise UsageError(
+            wrong[0] if wrong else f"{path} is {shape}: give each component as a row or a column of {count} values"
+        )
     return sides[0].X
 
 
-def whole(path: Path, mask: str | None = None) -> Table:
-    """A file's table, in memory; that of a brain inside of the mask."""
+def read_whole(path: Path, mask: str | None = None) -> Table:
+    """Read a file into memory; the mask applies to NIfTI images."""
     import numpy as np
 
     from ..io import read
@@ -67,8 +69,8 @@ def whole(path: Path, mask: str | None = None) -> Table:
     return replace(table, X=np.concatenate([rows for _, rows in table.blocks()]))
 
 
-def named_as_parts(table: Table) -> bool:
-    """Whether the columns have the names that ``--parts-out`` gives to parts."""
+def named_as_components(table: Table) -> bool:
+    """Whether the columns have the names that ``--components-out`` writes."""
     from ..io.table import part_names
 
     return table.feature_names == part_names(table.shape[1])

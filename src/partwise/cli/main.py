@@ -1,56 +1,64 @@
-"""``partwise COMMAND``: finds the command, runs it, and turns errors into one line and an exit code."""
+"""``partwise COMMAND``: runs a command; an error becomes one line and an exit code."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..version import __version__
 from . import convert, demo, fit, info, select, show, transform
-from .common import UsageError
+from .common import FORMATS, UsageError
 
-# each adds its parser by ``add``, and names what runs by ``set_defaults(run=…)``
+# each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
 COMMANDS = (info, select, fit, show, transform, convert, demo)
 
 EPILOG = """\
-a first half hour:
-  partwise demo                                             see it work
-  partwise info faces/                                      what is there, and how sparse is it by itself?
-  partwise select faces/ --ranks 10:40:10 --png rank.png    how many parts does the data support?
-  partwise fit faces/ -r 25 -s 0.7 --png parts.png          find 25 parts of sparsity 0.7, and draw them
-  partwise show faces.pw --html report.html                 a page with every part, its samples and the fit
-  partwise transform faces.pw more-faces/ --out more.csv    how much of each part is in new images
+first steps:
+  partwise demo                                             check the installation
+  partwise info faces/                                      describe the data, suggest a sparsity
+  partwise select faces/ -r 10:40:10 --png choice.png       how many components do the data support?
+  partwise fit faces/ -r 25 -s 0.7 --png components.png     find 25 components of sparsity 0.7 and draw them
+  partwise show faces.pw --html report.html                 components, their samples and the fit on one page
+  partwise transform faces.pw more-faces/ --out more.csv    activations of new images
 
-`partwise COMMAND --help` has all options, with examples. Exit codes: 0 done, 1 the data or a file is not right,
-2 the command is not right, 130 interrupted.
+Run `partwise COMMAND --help` for the options of a command, with examples.
+
+exit codes: 0 success, 1 error in the data or a file, 2 error in the command line, 130 interrupted
 """
+# parameters whose name in messages of the library is not that of the option
+RENAMED = {
+    "n_components": "--components",
+    "random_state": "--seed",
+    "resume_from": "--resume",
+    "recipe_params": "the recipe options",
+    "tol": "--tol",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``partwise`` with ``arguments`` (by default the process's own); the exit code."""
+    """Run ``partwise`` with ``arguments`` (default: ``sys.argv``) and return the exit code."""
     options = parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings(), logged(getattr(options, "quiet", False)):
+        with warnings.catch_warnings(), logged(options.quiet):
             if not options.debug:
-                warnings.showwarning = said  # type: ignore[assignment]
-                warnings.filterwarnings(
-                    "ignore" if getattr(options, "quiet", False) else "always", category=UserWarning
-                )
+                warnings.showwarning = lambda warning, *_: print_error(warning, options)
+                warnings.filterwarnings("ignore" if options.quiet else "always", category=UserWarning)
             code = int(options.run(options))
             sys.stdout.flush()
             return code
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader of a pipe has stopped reading, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ImportError, OSError, ValueError, MemoryError) as error:
         if options.debug:
             raise
-        print(f"partwise: {in_a_sentence(error)}", file=sys.stderr)
+        print_error(error, options)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("partwise: interrupted", file=sys.stderr)
@@ -59,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def logged(quiet: bool) -> Iterator[None]:
-    """Show what the package logs: where standard error is no terminal, why a command waits for the compiler."""
+    """Show log messages of the package on standard error."""
     log, handler = logging.getLogger("partwise"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("partwise: %(message)s"))
     before = log.level
@@ -72,30 +80,49 @@ def logged(quiet: bool) -> Iterator[None]:
         log.setLevel(before)
 
 
-def in_a_sentence(error: Exception) -> str:
-    """What is wrong, in one line; what the system says of a file without its numbers."""
+def print_error(error: Exception | str, options: argparse.Namespace) -> None:
+    """Print an error or a warning as one line, in the terms of the command line."""
+    line = " ".join(with_flags(str(error), vars(options)).split()) or type(error).__name__
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename} cannot be read or written: {error.strerror}; give another path"
-    return " ".join(str(error).split()) or type(error).__name__
+        line = f"cannot read or write {error.filename}: {error.strerror}"
+    print(f"partwise: {line}", file=sys.stderr)
 
 
-def said(message: Warning | str, *rest: object) -> None:
-    """A warning in one line, without the source that gave it."""
-    print(f"partwise: {' '.join(str(message).split())}", file=sys.stderr)
+def with_flags(message: str, names: Iterable[str]) -> str:
+    """A message of the library with the names of its parameters replaced by options.
+
+    >>> with_flags("max_iter=0 is too small: give max_iter a value of at least 1", ["max_iter"])
+    '--max-iter 0 is too small: give --max-iter a value of at least 1'
+    """
+    flags = {name: f"--{name.replace('_', '-')}" for name in names if name != "components"} | RENAMED
+    known = "|".join(flags)
+    words = "|".join(name for name in flags if "_" in name or name in RENAMED)  # the others may be plain English
+    pattern = rf"\b({known})=|'({known})'|(?<![\w./'-])({words})(?![\w/'-]|\.\w)"
+    return re.sub(pattern, lambda match: flags[match[match.lastindex or 0]] + " " * (match.lastindex == 1), message)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; nothing heavy is imported for them, so that ``--help`` answers at once."""
+    """The command-line parser. It imports nothing heavy, so that ``--help`` is fast."""
     top = argparse.ArgumentParser(
         prog="partwise",
-        description="Sparse nonnegative matrix factorization: you say how sparse each part must be, and partwise "
-        "finds the parts.",
+        description="Sparse nonnegative matrix factorization with a sparsity of your choice for each component.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
-    top.add_argument("--debug", action="store_true", help="show where an error comes from (a traceback)")
+    top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    top.set_defaults(quiet=False)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add(commands)
+        name = command.__name__.rpartition(".")[2]
+        one = commands.add_parser(
+            name,
+            help=command.SUMMARY,
+            usage=f"partwise {name} {command.USAGE}",
+            description=f"{command.SUMMARY}.",
+            epilog=f"examples:\n{command.EXAMPLES}\n{FORMATS if 'DATA' in command.USAGE else ''}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_options(one)
+        one.set_defaults(run=command.run)
     return top

@@ -1,80 +1,89 @@
-"""``partwise select``: which rank, which sparsity? It shows, and recommends nothing."""
+"""``partwise select``: compare numbers of components and sparsities. It recommends nothing."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
-from .asked import level
-from .common import UsageError, add_command, add_data, add_telling, check_losses, in_words, read_data, tell
+from .common import (
+    PICTURES,
+    UsageError,
+    add_data,
+    add_verbosity,
+    check_targets,
+    described,
+    facts_about,
+    print_results,
+    read_data,
+)
+from .model_options import add_flags, level
 
 if TYPE_CHECKING:
     from ..selection import Selection
 
+SUMMARY = "Compare numbers of components and sparsities on held-out entries"
+USAGE = "DATA [DATA …] --components 2:10 --sparsity none 0.5 [options]"
 EXAMPLES = """\
-  partwise select counts.csv --ranks 2:10 --sparsities none 0.3 0.5 0.7 --png choice.png
-  partwise select faces/ --ranks 10:50:10 --sparsities 0.5 0.7 --n-jobs -1 --checkpoint faces.json --out choice.csv
+  partwise select counts.csv -r 2:10 -s none 0.3 0.5 0.7 --png choice.png
+  partwise select faces/ -r 10:50:10 -s 0.5 0.7 --n-jobs -1 --checkpoint faces.json --out choice.csv
 
-Of every model: its error on entries that it has not seen, and how alike the parts are that it
-finds from different starts. The same command with the same --checkpoint goes on where it stopped.
+For each model: its error on entries hidden from the fit, and how similar the components
+from different starts are. Repeat the command with the same --checkpoint to resume it.
 """
 
-# what `partwise.select` takes: its parameter's name, how a text becomes a value, what it is
-OPTIONS: dict[str, tuple[Any, str]] = {
-    "side": (("components", "activations"), "what the sparsity is asked of (components)"),
-    "holdout": (float, "share of the entries to hide (0.1)"),
-    "n_splits": (int, "random patterns of hidden entries (3)"),
-    "n_init": (int, "starts for each (3)"),
-    "init": (("samples", "random", "gradual"), "where the fits of the first sparsity start (samples)"),
-    "max_iter": (int, "iterations at most (500)"),
-    "tol": (float, "stop when an iteration lowers the loss by no more than this share of it (1e-5)"),
-    "missing": (("error", "em"), "what NaN is: an error, or missing (error)"),
-    "n_jobs": (int, "processes; -1: one on each core (1)"),
-    "random_state": (int, "seed of what is random"),
-    "checkpoint": (str, "a file to keep finished fits in, and to go on from"),
+# parameters of `partwise.select`
+OPTIONS: dict[str, Flag] = {
+    "side": Flag(("components", "activations"), "the factor that is sparse", "components"),
+    "holdout": Flag(float, "share of the entries to hide", "0.1"),
+    "n_splits": Flag(int, "number of random sets of hidden entries", "3"),
+    "n_init": Flag(int, "number of starts for each model", "3"),
+    "init": Flag(("samples", "random", "gradual"), "start of the first fit in each series", "samples"),
+    "max_iter": replace(FLAGS["max_iter"], usual="500"),
+    "tol": replace(FLAGS["tol"], usual="1e-5"),
+    "missing": FLAGS["missing"],
+    "n_jobs": Flag(int, "number of processes; -1: one per core", "1"),
+    "random_state": FLAGS["random_state"],
+    "checkpoint": Flag(str, "save finished fits to this file and resume from it", metavar="FILE"),
 }
 
 
-def add(commands: Any) -> None:
-    """Add the command's parser."""
-    parser = add_command(
-        commands,
-        "select",
-        select,
-        summary="compare ranks and sparsities on entries that the fits have not seen",
-        usage="DATA … --ranks 2:10 --sparsities none 0.5",
-        examples=EXAMPLES,
-    )
+def add_options(parser: Any) -> None:
+    """Add the options of the command."""
     add_data(parser)
-    group = parser.add_argument_group("what to compare")
+    group = parser.add_argument_group("Model")
     group.add_argument(
-        "--ranks", nargs="+", type=ranks, required=True, metavar="R", help="5, or 2:10, or 10:50:10, ends included"
+        "-r",
+        "--components",
+        nargs="+",
+        type=components,
+        required=True,
+        metavar="R",
+        help="numbers of components: 5, or a range 2:10 or 10:50:10, both ends included",
     )
     group.add_argument(
-        "--sparsities",
+        "-s",
+        "--sparsity",
         nargs="+",
-        type=asked,
+        type=sparsity,
         default=[None],
         metavar="S",
-        help="none, 0.7, or an interval 0.2:0.4 (default: none, as it comes)",
+        help="sparsities: 0.7, an interval 0.2:0.4, or none for no constraint (default: none)",
     )
-    group = parser.add_argument_group("how")
-    for name, (kind, text) in OPTIONS.items():
-        flags = [f"--{name.replace('_', '-')}"] + (["--seed"] if name == "random_state" else [])
-        how: dict[str, Any] = {"choices": kind} if isinstance(kind, tuple) else {"type": kind, "metavar": "N"}
-        group.add_argument(*flags, dest=name, help=text, **(how | ({"metavar": "FILE"} if kind is str else {})))
-    group = parser.add_argument_group("what to write")
-    group.add_argument("-o", "--out", metavar="FILE", help="the table: .csv or .tsv")
-    group.add_argument("--png", metavar="FILE", help="a picture of it")
-    add_telling(parser)
+    add_flags(parser.add_argument_group("Solver"), OPTIONS)
+    group = parser.add_argument_group("Output")
+    group.add_argument("-o", "--out", metavar="FILE", help="write the table: .csv or .tsv")
+    group.add_argument("--png", metavar="FILE", help=f"draw the table: {', '.join(PICTURES)}")
+    add_verbosity(parser)
 
 
-def ranks(text: str) -> list[int]:
-    """A rank, "5", or a range of them, "2:10" or "10:50:10", ends included."""
+def components(text: str) -> list[int]:
+    """A number of components, "5", or a range, "2:10" or "10:50:10", both ends included."""
     numbers = [int(number) for number in text.split(":")]
     first, last, step = numbers if len(numbers) == 3 else (numbers[0], numbers[-1], 1)
     if len(numbers) > 3 or not 1 <= first <= last or step < 1:
@@ -82,29 +91,24 @@ def ranks(text: str) -> list[int]:
     return list(range(first, last + 1, step))
 
 
-def asked(text: str) -> Any:
+def sparsity(text: str) -> Any:
     """A sparsity, an interval, or none."""
     return None if text.lower() == "none" else level(text)
 
 
-asked.__name__ = "sparsity"  # as argparse calls it when it is wrong
-
-
-def select(options: argparse.Namespace) -> int:
-    """Read, compare, write, tell."""
-    from ..io import check_target
+def run(options: argparse.Namespace) -> int:
+    """Read, compare, write, print."""
     from ..selection import search
 
-    wanted = {"table": (options.out, (".csv", ".tsv")), "picture": (options.png, (".png",))}
-    targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
-    check_losses(options, targets)
+    targets = check_targets(options, {"table": (options.out, (".csv", ".tsv")), "picture": (options.png, PICTURES)})
     try:
-        levels = search.as_levels(options.sparsities)
+        levels = search.as_levels(options.sparsity)
     except ValueError as error:
         raise UsageError(error) from error
     table = read_data(options)
     given = {name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None}
-    found = search.select(table.X, chain.from_iterable(options.ranks), levels, verbose=int(not options.quiet), **given)
+    numbers = chain.from_iterable(options.components)
+    found = search.select(table.X, numbers, levels, verbose=int(not options.quiet), **given)
     if "table" in targets:
         write_table(targets["table"], found)
     if "picture" in targets:
@@ -112,15 +116,12 @@ def select(options: argparse.Namespace) -> int:
 
         with replacing(targets["picture"]) as fresh:
             selection(found, title=Path(table.source).name).savefig(fresh)
-    facts = {"data": table.source, "samples": table.shape[0], "features": table.shape[1], "rows": found.rows}
-    files = {what: str(path) for what, path in targets.items()}
-    lines = [in_words(table), repr(found), *(f"{what:<9}{path}" for what, path in files.items())]
-    tell(options, facts | {"files": files}, lines)
+    print_results(options, {**facts_about(table), "rows": found.rows}, [described(table), repr(found)], targets)
     return 0
 
 
 def write_table(target: Path, found: Selection) -> None:
-    """A line for each rank and sparsity; what is not known is empty."""
+    """Write one row per model; unknown values are empty."""
     from ..selection.result import HEADINGS, sparsity_in_words
 
     with replacing(target) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""``partwise transform``: how much of each known part is in new samples."""
+"""``partwise transform``: activations of new samples."""
 
 from __future__ import annotations
 
@@ -6,57 +6,58 @@ import argparse
 import warnings
 from typing import Any
 
-from .common import add_command, add_data, add_telling, arranged, check_losses, in_words, read_data, tell
+from .common import (
+    add_data,
+    add_verbosity,
+    check_targets,
+    described,
+    facts_about,
+    load_matrix_model,
+    print_results,
+    read_data,
+    with_features,
+)
 
+SUMMARY = "Compute the activations of new samples with a saved model"
+USAGE = "MODEL DATA [DATA …] --out FILE [options]"
 EXAMPLES = """\
-  partwise transform parts.pw new-cells.csv --out loadings.csv
-  partwise transform parts.pw 'new/*.nii.gz' --mask mask.nii.gz --out loadings.csv
+  partwise transform cells.pw new-cells.csv --out activations.csv
+  partwise transform subjects.pw 'new/*.nii.gz' --mask mask.nii.gz --out activations.csv
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command's parser."""
-    parser = add_command(
-        commands,
-        "transform",
-        transform,
-        summary="find how much of each part is in new samples",
-        usage="MODEL DATA … --out FILE",
-        examples=EXAMPLES,
-    )
-    parser.add_argument("model", metavar="MODEL", help="what partwise fit has written")
+def add_options(parser: Any) -> None:
+    """Add the options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="model file written by partwise fit")
     add_data(parser)
-    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="a row for each sample: .csv, .tsv, .npy")
     parser.add_argument(
-        "--missing", choices=("error", "em"), help="what empty cells and NaN are (default: as the model)"
+        "--missing",
+        choices=("error", "em"),
+        help="empty cells and NaN are an error, or missing entries to skip (default: as in the fit)",
     )
-    add_telling(parser)
+    group = parser.add_argument_group("Output")
+    group.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="activations, one row per sample: .csv, .tsv, .npy"
+    )
+    add_verbosity(parser)
 
 
-def transform(options: argparse.Namespace) -> int:
-    """Load, read, solve, write."""
-    from ..estimators import load
-    from ..io import check_target, write_loadings
-    from ..io.write import LOADINGS
+def run(options: argparse.Namespace) -> int:
+    """Load, read, solve, write, print."""
+    from ..io import write_activations
+    from ..io.write import ACTIVATIONS
 
-    target = check_target(options.out, LOADINGS)
-    check_losses(options, {"loadings": target})
-    model = load(options.model)
+    targets = check_targets(options, {"activations": (options.out, ACTIVATIONS)})
+    model = load_matrix_model(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
     table = read_data(options)
     known = tuple(map(str, getattr(model, "feature_names_in_", ())))
-    X = arranged(table, known, model.n_features_in_, options.model)
+    X = with_features(table, known, model.n_features_in_, options.model)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # they are compared above
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # compared above
         activations = model.transform(X)
-    write_loadings(target, activations, table.sample_names)
-    facts = {
-        "data": table.source,
-        "samples": table.shape[0],
-        "features": table.shape[1],
-        "components": model.n_components_,
-        "files": {"loadings": str(target)},
-    }
-    tell(options, facts, [in_words(table), f"loadings of {model.n_components_} parts: {target}"])
+    write_activations(targets["activations"], activations, table.sample_names)
+    facts = {**facts_about(table), "components": model.n_components_}
+    print_results(options, facts, [described(table), f"{model.n_components_} components"], targets)
     return 0

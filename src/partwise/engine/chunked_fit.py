@@ -1,8 +1,8 @@
 """The same fit where X comes in chunks of samples: one pass does both halves of an iteration.
 
-For each chunk, `Step` solves its activations and returns what it adds to the statistics of the parts; the activations
-stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done again
-anywhere without changing the answer.
+For each chunk, `ChunkStep` solves its activations and returns what it adds to the statistics of the parts; the
+activations stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done
+again anywhere without changing the answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Step:
+class ChunkStep:
     """Update a chunk's activations by ``block`` (None: leave them), and sum up.
 
     Parameters
@@ -130,7 +130,7 @@ class Streamed(Fit):
     data: Chunked
     totals: Array  # Σ of each column of the activations
 
-    def sweep(self, step: Step) -> Sums:
+    def sweep(self, step: ChunkStep) -> Sums:
         """Pass over X once."""
         sums: Sums = self.held.sweep(step)
         self.last = self.data.settled(sums.stats)
@@ -157,7 +157,7 @@ class Streamed(Fit):
 
     def first_loss(self, mode: int) -> float:
         """The loss at the start, from a pass that only sums up."""
-        self.sweep(Step(self.factors[1], self.grams[1], None))
+        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
         return self.loss(mode)
 
     def statistics(self, mode: int) -> Stats:
@@ -171,7 +171,7 @@ class Streamed(Fit):
         if mode == 1:
             return super().update(mode, measure)
         dead, alive = self.restarted() if self.reviving == 0 else ([], [])
-        sums = self.sweep(Step(self.factors[1], self.grams[1], self.blocks[0], measure, dead, alive))
+        sums = self.sweep(ChunkStep(self.factors[1], self.grams[1], self.blocks[0], measure, dead, alive))
         if self.blocks[0].normalised:
             self.normalise(0)
         return largest_move(sums.moves) if measure else np.inf

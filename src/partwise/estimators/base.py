@@ -23,7 +23,32 @@ from .notebook import Shown
 KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_")
 
 
-class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Saved:
+    """An estimator that files can hold."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
+
+        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
+        written whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, partwise
+        >>> model = partwise.SparseNMF(2, sparsity=0.5).fit(np.eye(4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/parts.pw")
+        ...     again = partwise.load(f"{folder}/parts.pw")
+        >>> bool((again.components_ == model.components_).all())
+        True
+        """
+        from .saved import save  # it knows all estimators
+
+        check_is_fitted(self)
+        save(self, path)
+
+
+class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that has found parts, ``components_``."""
 
     components_: Array
@@ -119,26 +144,27 @@ class Parts(Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             setattr(self, name, value)
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
-
-        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
-        written whole or not at all.
+    def plot(self, shape: Sequence[int] | None = None, **options: Any) -> Any:
+        """A picture of the parts: `partwise.plotting.gallery` of this model, with its options.
 
         Examples
         --------
-        >>> import tempfile, partwise
-        >>> model = partwise.SparseNMF(2, sparsity=0.5).fit(np.eye(4))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/parts.pw")
-        ...     again = partwise.load(f"{folder}/parts.pw")
-        >>> bool((again.components_ == model.components_).all())
-        True
+        >>> from partwise import SparseNMF
+        >>> figure = SparseNMF(2, max_iter=5, tol=0).fit(np.eye(6)).plot((2, 3), title="two parts")
+        >>> len(figure.axes)
+        2
         """
-        from .saved import save  # it knows all estimators
+        from ..plotting import gallery
 
         check_is_fitted(self)
-        save(self, path)
+        return gallery(self, shape, **options)
+
+    def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
+        """Everything about the fit on one web page, written to ``path``: `partwise.report` of this model."""
+        from ..pages import report
+
+        check_is_fitted(self)
+        return report(self, path, **options)
 
     def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
         """X as data; what is not in memory is left where it is."""

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..engine.chunked_fit import Solved, SolvedInChunks, appraised
 from ..engine.loop import Result
+from ..engine.options import TABLE, with_options
 from ..engine.validation import as_count, as_known, as_penalty
-from ..recipes import DEFAULTS, RECIPES
+from ..recipes import RECIPES
 from ..statistics import Array
 from .base import Parts, as_output
 from .hooks import CallbackSupport, Hooks, with_callbacks
 from .restarts import best_fit, warn_if_exhausted
 
-HANDED_ON = ("fixed_components", "fixed_activations", "checkpoint", "checkpoint_every", "resume_from")
+INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 
 
+@with_options
 class SparseNMF(CallbackSupport, Parts):
     """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
 
@@ -43,39 +45,13 @@ class SparseNMF(CallbackSupport, Parts):
     recipe : str, default="ssnmf"
         The method: a function of `partwise.recipes`. A parameter that it does not take is refused.
     recipe_params : dict, optional
-        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``.
+        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. Each is also a
+        parameter of its own, ``recipe_params__nonzeros`` for example, which `set_params` and searches can vary.
     l1, l2 : float, or a pair (on activations, on components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
-    fixed_components : array of shape (at most n_components, n_features), optional
-        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
-        NaN, and each row that is not there, is a part to be found.
-    fixed_activations : array of shape (n_samples, at most n_components), optional
-        The activations of the first parts over the training samples, likewise by columns.
-    missing : {"error", "em"}, default="error"
-        What NaN in a dense X means: an error, or a missing entry, of which the fit takes what its own model says (EM).
-        The loss, the errors and the scores are then those of the observed entries.
-    init : {"samples", "random", "nndsvd", "gradual"} or (activations, components), optional
-        Where the fit starts; by default what the recipe starts from.
     n_init : int, default=1
-        Fits from as many starts; the best one is kept.
-    max_iter : int, default=200
-    tol : float, optional
-        Stop when an iteration lowers the loss by no more than this share of it; by default the recipe's own (1e-4).
-    max_time : float, optional
-        Stop after as many seconds, for each start.
-    n_threads : int, optional
-        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
-    memory_limit : int or str, optional
-        Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
-        (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
-    checkpoint : path, optional
-        A file that the state of the fit is written to every ``checkpoint_every`` iterations and at the end: killed at
-        any moment, the fit can go on from it. For one start only.
-    checkpoint_every : int, default=10
-    resume_from : path, optional
-        A checkpoint to go on from, with the same X and parameters; the answer is, bit for bit, that of a fit that was
-        never stopped.
-    random_state : int, Generator, RandomState or None
+        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept. A checkpoint holds one
+        fit, so that it takes ``n_init=1``.
     verbose : int, default=0
         1: a progress line.
 
@@ -165,6 +141,20 @@ class SparseNMF(CallbackSupport, Parts):
         self.random_state = random_state
         self.verbose = verbose
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        params: dict[str, Any] = super().get_params(deep)
+        inner = self.recipe_params if deep and isinstance(self.recipe_params, dict) else {}
+        return params | {f"{INNER}{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
+        if inner:  # a new dict: the old one may be the user's, or another model's
+            self.recipe_params = (self.recipe_params or {}) | inner
+        return self
+
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
         """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
         self.fit_transform(X, observed=observed)
@@ -179,7 +169,6 @@ class SparseNMF(CallbackSupport, Parts):
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init}: a checkpoint holds one fit; give n_init=1, and fit from each start")
         hooks = Hooks(self, X, n_init)
-        asked |= {name: getattr(self, name) for name in HANDED_ON}
         best = best_fit(self, partial(recipe, data, self.n_components, **asked), hooks)
         hooks.end()
         activations = self._store(best, data)
@@ -194,32 +183,27 @@ class SparseNMF(CallbackSupport, Parts):
             raise ValueError(f"recipe_params={self.recipe_params!r}: give a dict of the recipe's parameters")
         both = self.sparsity is not None and self.activation_sparsity is not None
         recipe = RECIPES["bisparse" if both and self.recipe == "ssnmf" else self.recipe]
-        own = set(inspect.signature(recipe).parameters) - set(DEFAULTS) - {"X", "n_components"}
+        own = set(inspect.signature(recipe).parameters) - set(TABLE) - {"X", "n_components"}
         extra = self.recipe_params or {}
         allowed = own - set(self.get_params()) | {"kkt_tol"}
         unknown = set(extra) - allowed
         if unknown:
             raise ValueError(
-                f"recipe_params has {', '.join(sorted(map(repr, unknown)))}, and {recipe.__name__} takes only "
-                f"{', '.join(sorted(map(repr, allowed)))} there"
+                f"recipe {recipe.__name__} does not accept {quoted(unknown)} in recipe_params, only {quoted(allowed)}"
             )
         given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
         given = {name: value for name, value in given.items() if value is not None}
-        needed = {n for n, p in inspect.signature(recipe).parameters.items() if p.default is p.empty} - {
-            "X",
-            "n_components",
-        }
+        needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         if set(given) - own:
-            why = " (taken because both sides are to be sparse)" if recipe.__name__ != self.recipe else ""
+            why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
-                f"{', '.join(sorted(set(given) - own))} is not a parameter of {recipe.__name__}{why}, which takes "
-                f"{', '.join(sorted(own))}"
+                f"recipe {recipe.__name__}{why} does not accept {quoted(set(given) - own)}, only {quoted(own)}"
             )
-        missing = sorted(needed - set(given) - set(extra))
+        missing = needed - set(given) - set(extra)
         if missing:
-            where = "give it" if missing[0] in self.get_params() else "put it into recipe_params"
-            raise ValueError(f"{recipe.__name__} needs {', '.join(missing)}: {where}")
+            where = "" if missing <= set(self.get_params()) else ": pass it in recipe_params"
+            raise ValueError(f"recipe {recipe.__name__} needs {quoted(missing)}{where}")
         return recipe, given | extra
 
     def _sparse_modes(self) -> list[int]:
@@ -249,3 +233,8 @@ class SparseNMF(CallbackSupport, Parts):
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as an error message lists them."""
+    return ", ".join(map(repr, sorted(names)))

@@ -12,6 +12,7 @@ from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
 from ..engine.online import Epochs, Running, batches
+from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
     as_amount,
@@ -32,6 +33,7 @@ from .base import Parts, as_output
 from .restarts import warn_if_exhausted
 
 
+@with_options
 class MiniBatchSparseNMF(Parts):
     """`SparseNMF` for streams: parts of exactly the sparsity that you name, from one batch of samples after the other.
 
@@ -52,23 +54,14 @@ class MiniBatchSparseNMF(Parts):
         Passes over the parts for each batch.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties on a sample's activations, and on the parts.
-    fixed_components : array of shape (at most n_components, n_features), optional
-        Parts that are known, as in `SparseNMF`.
-    missing : {"error", "em"}, default="error"
-        What NaN means, as in `SparseNMF`.
     init : {"samples", "random"} or array of shape (n_components, n_features)
         Where the parts start; "samples" are far-apart ones of the first batch.
     max_iter : int, default=20
         Times that `fit` goes through X, at most.
     tol : float, default=1e-4
         Stop when going through X once lowers the mean loss by no more than this share of it; 0: never.
-    max_time : float, optional
-        Stop after as many seconds.
     shuffle : bool, default=True
         Take samples in a new random order each time (X in memory only; chunks come as they lie).
-    memory_limit : int or str, optional
-        As in `SparseNMF`.
-    random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1: a progress line.
 

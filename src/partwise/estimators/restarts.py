@@ -9,16 +9,16 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.loop import Callback, Result, Watch
+from ..engine.options import TABLE
 from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
 from ..runtime.interrupts import interrupts
 from .hooks import Hooks
 
-SHARED = ("init", "max_iter", "tol", "max_time", "n_threads")  # options that every estimator hands on
-
 
 def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
     """The best of ``estimator.n_init`` fits; the hooks, and Ctrl-C, can end them after any."""
-    options = {name: getattr(estimator, name) for name in SHARED}
+    options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
+    del options["random_state"]  # each start draws from the same generator
     n_init = as_count(estimator.n_init, "n_init")
     rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
     results: list[Result] = []

@@ -15,11 +15,12 @@ from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
-from .base import Parts, kept_activations, kept_mask, kept_names, kept_shape
+from .base import kept_activations, kept_mask, kept_names, kept_shape
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
+from .tensor import SparseCP, sparsities
 
-CLASSES: dict[str, type[Parts]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF)}
+CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF, SparseCP)}
 SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
 BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Path, Pivot, Rows, Sequential)}
 
@@ -31,6 +32,7 @@ SHAPES: dict[str, tuple[str, ...]] = {  # r parts of m features; any other lette
     "loss_curve_": ("t",),
     "time_curve_": ("t",),
     "activations_": ("n", "r"),
+    "weights_": ("r",),
 }
 NUMBERS: dict[str, Any] = {
     "n_features_in_": int,
@@ -44,14 +46,15 @@ NUMBERS: dict[str, Any] = {
 MASK = "part_mask_"
 NAMES = {"feature_names_in_": "m", "sample_names_": "n"}
 NEEDED = ("components_", "sparsity_", "n_features_in_")
+OF_TENSORS = ("factors_", "weights_", "loss_curve_", "n_iter_", "reconstruction_err_", "stop_reason_")
 OUTPUTS = ("default", "pandas", "polars")
 
 
-def save(model: Parts, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file."""
     kind = type(model).__name__
     if CLASSES.get(kind) is not type(model):
-        raise ValueError(f"a {kind} cannot be saved, only {' and '.join(CLASSES)} themselves")
+        raise ValueError(f"a {kind} cannot be saved, only {', '.join(CLASSES)} themselves")
     arrays: dict[str, Array] = {}
     notes: dict[str, str] = {}
 
@@ -65,7 +68,8 @@ def save(model: Parts, path: str | os.PathLike[str]) -> None:
         arrays.update(found)
         return plain
 
-    attributes = {name: getattr(model, name) for name in (*SHAPES, *NUMBERS, MASK) if hasattr(model, name)}
+    names = OF_TENSORS if isinstance(model, SparseCP) else (*SHAPES, *NUMBERS, MASK)
+    attributes = {name: getattr(model, name) for name in names if hasattr(model, name)}
     attributes |= {name: [str(n) for n in getattr(model, name)] for name in NAMES if hasattr(model, name)}
     header: Header = {
         "kind": "model",
@@ -107,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise UnreadableError(f"{os.fspath(path)} does not hold a model: {error}") from error
 
 
-def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
+def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     """A model from a file's contents."""
     if header.get("kind") != "model" or header.get("class") not in CLASSES:
         raise ValueError(f"its class {header.get('class')!r} is not one of {', '.join(CLASSES)}")
@@ -116,9 +120,8 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
     params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
     model = kind(**unpacked({"dict": params}, arrays, SETS))
     attributes = unpacked({"dict": header["attributes"]}, arrays)
-    for name, value in checked(attributes).items():
+    for name, value in (checked_tensor if kind is SparseCP else checked)(attributes).items():
         setattr(model, name, value)
-    model.n_components_ = len(model.components_)
     model._encoder = checked_block(header["encoder"], arrays, model.n_components_)
     if kind is MiniBatchSparseNMF:
         resume_learning(model, header, arrays)
@@ -133,9 +136,32 @@ def checked(attributes: dict[str, Any]) -> dict[str, Any]:
     missing = [name for name in NEEDED if name not in found]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
+    sizes = checked_sizes(found, SHAPES)
+    check_parts(found)
+    for name in [name for name in NAMES if name in found]:
+        found[name] = kept_names(found[name])
+        if sizes.setdefault(NAMES[name], len(found[name])) != len(found[name]):
+            raise ValueError(f"{name} has {len(found[name])} names for {sizes[NAMES[name]]}")
+    return {**found, "n_components_": sizes["r"]}
+
+
+def checked_tensor(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The same for a model of a tensor."""
+    found = {name: attributes[name] for name in OF_TENSORS if name in attributes}
+    factors = {f"factors_[{mode}]": factor for mode, factor in enumerate(found["factors_"])}
+    sizes = checked_sizes(found | factors, SHAPES | {name: (name, "r") for name in factors})
+    if len(factors) < 2 or "weights_" not in found or len({f.dtype for f in factors.values()}) > 1:
+        raise ValueError("it has no factors and weights that fit together")
+    for name, value in (*factors.items(), ("weights_", found["weights_"])):
+        check_nonnegative(name, value)
+    return {**found, "n_components_": sizes["r"], "sparsity_": sparsities(found["factors_"])}
+
+
+def checked_sizes(found: Mapping[str, Any], shapes: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+    """The length that each letter of ``shapes`` stands for, if all attributes agree and are what they should be."""
     sizes: dict[str, int] = {}
-    for name in [name for name in SHAPES if name in found]:
-        letters, value = SHAPES[name], found[name]
+    for name in [name for name in shapes if name in found]:
+        letters, value = shapes[name], found[name]
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(letters):
             raise ValueError(f"{name} is not an array of numbers with {len(letters)} dimensions")
         if any(sizes.setdefault(s, n) != n for s, n in zip(letters, value.shape, strict=True)):
@@ -143,22 +169,22 @@ def checked(attributes: dict[str, Any]) -> dict[str, Any]:
     for name, kind in NUMBERS.items():
         if name in found and (not isinstance(found[name], kind) or isinstance(found[name], bool)):
             raise ValueError(f"{name}={found[name]!r} is of the wrong kind")
-    check_parts(found)
-    for name in [name for name in NAMES if name in found]:
-        found[name] = kept_names(found[name])
-        if sizes.setdefault(NAMES[name], len(found[name])) != len(found[name]):
-            raise ValueError(f"{name} has {len(found[name])} names for {sizes[NAMES[name]]}")
-    return found
+    return sizes
+
+
+def check_nonnegative(name: str, values: Array) -> None:
+    """Refuse what is empty, negative or not finite."""
+    if not (values.size and np.isfinite(values).all() and values.min() >= 0):
+        raise ValueError(f"{name} holds nothing, or negative or non-finite values")
 
 
 def check_parts(found: dict[str, Any]) -> None:
     """Refuse parts and activations that no fit gives."""
     components = found["components_"]
-    if found["n_features_in_"] != components.shape[1] or not components.size:
+    if found["n_features_in_"] != components.shape[1]:
         raise ValueError(f"components_ has shape {components.shape}, and n_features_in_ is {found['n_features_in_']}")
-    for name in ("components_", "scaling_"):
-        if name in found and not (np.isfinite(found[name]).all() and found[name].min() >= 0):
-            raise ValueError(f"{name} holds negative or non-finite values")
+    for name in [name for name in ("components_", "scaling_") if name in found]:
+        check_nonnegative(name, found[name])
     if "activations_" in found:
         kept_activations(found["activations_"], len(components))
     if "part_shape_" in found:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..data import Tensor, as_tensor
+from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import with_options
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
-from .base import as_output
+from .base import Saved, as_output
 from .restarts import best_fit, warn_if_exhausted
 
 
-class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@with_options
+class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
 
     X ≈ Σ_j weights_[j] · factors_[0][:, j] ∘ factors_[1][:, j] ∘ …, all nonnegative, all columns of unit norm. Mode 0
@@ -35,15 +39,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
         Where the fit starts; by default "gradual" with a sparsity, "samples" without: see `partwise.cp`.
     n_init : int, default=1
-        Fits from as many starts; the best one is kept.
-    max_iter : int, default=200
-    tol : float, optional
-        Stop when an iteration lowers the loss by no more than this share of it; by default 1e-4.
-    max_time : float, optional
-        Stop after as many seconds, for each start.
-    n_threads : int, optional
-        Threads for matrix products and kernels (−1: one on each core); by default as many as BLAS may take.
-    random_state : int, Generator, RandomState or None
+        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept.
     verbose : int, default=0
         1: a progress line.
 
@@ -121,6 +117,7 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _store(self, result: Result, data: Tensor) -> None:
         assert result.weights is not None
         self.factors_, self.weights_ = list(result.factors), result.weights
+        self.n_components_ = len(self.weights_)
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
         self.stop_reason_ = result.stop_reason
@@ -131,16 +128,33 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.weights_ = np.linalg.norm(activations.astype(float), axis=0)
             scale = np.where(self.weights_ > 0, self.weights_, 1)
             self.factors_[0] = activations / scale.astype(data.dtype)
-        self.sparsity_ = {mode: np.asarray(hoyer_sparsity(f, axis=0)) for mode, f in enumerate(self.factors_)}
+        self.sparsity_ = sparsities(self.factors_)
         self.reconstruction_err_ = error * float(np.sqrt(data.sqnorm))
 
     def transform(self, X: Any) -> Array:
         """How much of each component is in each sample of X: nonnegative least squares, solved exactly."""
+        return as_output(self._solve(X)[0])
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The samples that activations stand for: a tensor, with a slice for each row of X."""
         check_is_fitted(self)
-        data, wanted = as_tensor(X), tuple(len(f) for f in self.factors_[1:])
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
+        rest = self.factors_[1:]
+        return np.asarray(X @ khatri_rao(rest).T).reshape(len(X), *map(len, rest))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of ‖X‖² that the components explain, at best 1."""
+        return 1 - self._solve(X)[1] ** 2
+
+    def _solve(self, X: Any) -> tuple[Array, float]:
+        """The best activations of the samples of X, and the relative error that they leave."""
+        check_is_fitted(self)
+        data, wanted = as_tensor(X), tuple(map(len, self.factors_[1:]))
         if data.shape[1:] != wanted:
             raise ValueError(f"X has samples of shape {data.shape[1:]}, and the model is of samples of shape {wanted}")
-        return as_output(encode(data, self.factors_[1:], self._encoder)[0])
+        return encode(data, self.factors_[1:], self._encoder)
 
     def to_tensorly(self) -> Any:
         """The model as tensorly's `CPTensor`; copies, in tensorly's NumPy backend."""
@@ -157,3 +171,8 @@ class SparseCP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def sparsities(factors: Sequence[Array]) -> dict[int, Array]:
+    """The sparsity of each column of each mode's factor."""
+    return {mode: np.asarray(hoyer_sparsity(factor, axis=0)) for mode, factor in enumerate(factors)}

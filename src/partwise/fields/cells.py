@@ -87,7 +87,7 @@ def sparse_nmf(
 
 def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]:
     """What was asked of a model and how its fit went, as ``uns`` can hold it: numbers, texts and arrays."""
-    asked = model.get_params() | (where or {})
+    asked = model.get_params(deep=False) | (where or {})
     plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in asked.items() if v is not None}
     return {
         "params": plain,

@@ -1,10 +1,7 @@
-"""Files of each field in and out: one entrance, `read`, and writers that go by the ending of the name.
-
-Whatever it comes from, X is samples × features: rows are samples.
-"""
+"""Read data with `read` and write results. The file extension selects the format; rows of X are samples."""
 
 from .formats import FORMATS, read
 from .table import Table
-from .write import check_target, convert, write_loadings, write_parts
+from .write import check_target, convert, write_activations, write_components
 
-__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_loadings", "write_parts"]
+__all__ = ["FORMATS", "Table", "check_target", "convert", "read", "write_activations", "write_components"]

@@ -1,4 +1,4 @@
-"""Results in the user's own world, and data from one format to another: the ending of the name says which."""
+"""Write results, and convert data. The file extension selects the format."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from .write_h5ad import add_to_h5ad, new_h5ad
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
-PARTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
-LOADINGS = (*TABLES, ".npy")
+COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
+ACTIVATIONS = (*TABLES, ".npy")
 DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> Path:
-    """The path of a file to be written, found to be possible before the work begins."""
+    """Check before the work starts that a file can be written, and return its path."""
     target = Path(path)
     if endings and ending(target, endings) is None:
-        raise ValueError(f"{target} has an ending that cannot be written; known here are {' '.join(endings)}")
+        raise ValueError(f"{target} has an unsupported extension; supported here are {' '.join(endings)}")
     if target.is_dir() and ending(target, (".zarr",)) is None:
         raise OSError(f"{target} cannot be written: it is a folder")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise OSError(f"{target} cannot be written: {target.parent} is not a folder to write to")
+        raise OSError(f"{target} cannot be written: {target.parent} is not a writable folder")
     return target
 
 
 def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
-    """The path of a file for the parts of a table, found to be one that can hold them."""
+    """As `check_target`, for the parts of ``table``."""
     target = check_target(path, PARTS)
     if ending(target, NIFTI) and not isinstance(table.home, Brain):
-        raise ValueError(f"{target}: parts can be written as NIfTI only where the data was NIfTI")
+        raise ValueError(f"{target}: parts can be written as NIfTI only if the data is NIfTI")
     return target
 
 
-def write_parts(
+def write_components(
     path: str | os.PathLike[str],
     components: Array,
     table: Table,
@@ -53,12 +53,12 @@ def write_parts(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Parts (one a row of ``components``) by the ending: a column each of a table, a volume each of a NIfTI image.
+    """Write parts (rows of ``components``): as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
 
-    ``.h5ad``: parts in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``, beside all
-    that was in the .h5ad that the data came from.
+    ``.h5ad``: a copy of the file that the data came from, with the parts in ``varm["NMFs"]``, the activations in
+    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
-    target, components = check_parts_target(path, table), np.asarray(components)
+    target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
         if isinstance(table.home, Brain) and ending(target, NIFTI):
             write_nifti(fresh, components, table.home)
@@ -72,9 +72,11 @@ def write_parts(
             _write_rows(fresh, "feature", table.features, part_names(len(components)), [components.T])
 
 
-def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None) -> None:
-    """Activations, a row for each sample, by its name."""
-    target, activations = check_target(path, LOADINGS), np.asarray(activations)
+def write_activations(
+    path: str | os.PathLike[str], activations: Any, sample_names: Sequence[str] | None = None
+) -> None:
+    """Write activations, one row per sample."""
+    target, activations = check_target(path, ACTIVATIONS), np.asarray(activations)
     names = sample_names or numbers(len(activations))
     with replacing(target) as fresh:
         if ending(target, (".npy",)):
@@ -84,14 +86,14 @@ def write_loadings(path: str | os.PathLike[str], activations: Any, sample_names:
 
 
 def convert(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write a table in another format. Names go along where the format has a place for them."""
+    """Write a table in another format, with sample and feature names if the format supports them."""
     target = check_target(path, DATA)
     with replacing(target) as fresh:
         WRITERS[str(ending(target, DATA))](fresh, table)
 
 
 def ending(path: Path, endings: Sequence[str]) -> str | None:
-    """Which of the endings a name has; the longest."""
+    """The longest of ``endings`` that the file name has, or None."""
     return max((e for e in endings if path.name.lower().endswith(e)), key=len, default=None)
 
 
@@ -123,7 +125,10 @@ def _to_npz(path: Path, table: Table) -> None:
     if is_sparse(table.X):
         sparse = table.X.tocsr()
         inside = {name: getattr(sparse, name) for name in ("data", "indices", "indptr", "shape")}
-        arrays = inside | {"format": np.array(b"csr"), "_is_array": np.array(True)}  # as scipy.sparse.save_npz does
+        arrays = inside | {
+            "format": np.array(b"csr"),
+            "_is_array": np.array(True),
+        }  # the format of scipy.sparse.save_npz
     else:
         arrays = {"X": _whole(table)}
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Sets, and the nearest point of each. Sees one vector at a time, or one matrix where its columns share a set."""
+"""Constraint sets and the projections onto them: one vector at a time, or a matrix whose columns share a constraint."""
 
 from .grouped import Grouped
 from .sets import AtMost, FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection, hoyer_sparsity, sparse_opt

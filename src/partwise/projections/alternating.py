@@ -1,45 +1,43 @@
-"""Projection-Hoyer: the nearest point of S_k by alternating between its hyperplane and its sphere.
+"""Projection-Hoyer: project onto S_k by alternating between its hyperplane and its sphere.
 
 Reference: P. O. Hoyer, "Non-negative matrix factorization with sparseness constraints", JMLR 5 (2004), §3.1.
 
 v starts on the hyperplane Σv = k. Move from the midpoint (all free entries equal) through v to the sphere ‖v‖ = 1; fix
-negative entries at zero for good; return to the hyperplane along the free entries; repeat until nothing is negative.
-Both moves are affine in v, so that one pass over v does a whole round. The worst case is O(m²).
+negative entries at zero permanently; return to the hyperplane along the free entries; repeat until no entry is
+negative. Both moves are affine in v, so each round takes one pass over v. The worst case is O(m²).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..runtime.compiled import kernel, loop
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 from .fast import sums_about, threshold_norm
 
-WORST_GROWTH = 1e3  # rounding errors of the variance grow with its square; past this the exact way takes over
+WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; beyond this `careful` takes over
 
 
 def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
-    """Write to ``out`` the point of S_k nearest to b."""
-    v = np.empty(b.size)
+    """Project b onto S_k, into ``out``."""
+    v = b.astype(float)
     if is_flat(k, b.size):
         write_flat(out)
-    elif k > 1 and alternate(b, k, v):
+    elif k > 1 and alternate(v, k):
         out[:] = v
-    else:  # at k = 1 a single nonzero, and no rounding beside it
+    else:  # k = 1 needs exactly one nonzero, without rounding errors elsewhere
         sparse_opt_select(b, k, near, out)
 
 
 @kernel
-def alternate(b: Any, k: float, v: Any) -> bool:
-    """Move from b to the answer in v; whether rounding allows it."""
-    centre, free = np.float64(b[0]), b.size
-    s1, s2 = sums_about(b, centre)
+def alternate(v: Any, k: float) -> bool:
+    """Project v, in place; return False if rounding errors are too large."""
+    centre, free = v[0], v.size
+    s1, s2 = sums_about(v, centre)
     norm = threshold_norm(free, s1, s2, k)
     if norm < 0:
         return False
-    d, s1, s2 = move_all(b, centre, (k - s1 / norm) / free, 1 / norm, v)
+    d, s1, s2 = move_all(v, centre, (k - s1 / norm) / free, 1 / norm)
     growth = 1.0
     while d < free:
         free = d
@@ -53,7 +51,7 @@ def alternate(b: Any, k: float, v: Any) -> bool:
 
 @loop
 def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
-    """v ← (offset + slope·v)₊ where v > 0, zero elsewhere: the number, sum and square sum of what stays positive."""
+    """v ← (offset + slope·v)₊ where v > 0, else 0; return count, sum and sum of squares of the positive entries."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(v.size):
         moved = max(offset + slope * v[i], 0.0)
@@ -66,11 +64,11 @@ def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
 
 
 @loop
-def move_all(b: Any, centre: float, offset: float, slope: float, v: Any) -> tuple[int, float, float]:
-    """The first round: the same from b to v, with every entry free."""
+def move_all(v: Any, centre: float, offset: float, slope: float) -> tuple[int, float, float]:
+    """The first round: v ← (offset + slope·(v − centre))₊, with every entry free."""
     d, s1, s2 = 0, 0.0, 0.0
-    for i in range(b.size):
-        moved = max(offset + slope * (b[i] - centre), 0.0)
+    for i in range(v.size):
+        moved = max(offset + slope * (v[i] - centre), 0.0)
         v[i] = moved
         s1 += moved
         s2 += moved * moved

@@ -1,8 +1,8 @@
-"""The column problem where floating point needs care: any scale, any ties, any gaps.
+"""A numerically robust solver of the column problem, for any scale, ties and gaps.
 
 The problem: max bᵀy over S_k = {y ≥ 0, ‖y‖₁ = k, ‖y‖₂ = 1}. Its solution is y = (b − a)₊ / ‖(b − a)₊‖ for one
-threshold a, so it depends only on the differences of b's entries, and not on their unit. Everything here therefore
-works on depths below the maximum, in units of the range, and deals with the inputs that have no such threshold.
+threshold a, so it depends only on the differences between the entries of b, up to scale. The functions here therefore
+work on depths, (b − max b) / (max b − min b), and handle ties, for which no such threshold exists.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ..runtime.compiled import kernel, piece
 
 Vector = npt.NDArray[Any]
 
-NEAR_TIE = -1e-100  # a depth whose square is lost beside that of the range
-DEEPEST = -1e100  # deep enough to stay out of every support; its square is still finite
+NEAR_TIE = -1e-100  # depths above this are too small for their squares to be resolved beside the range
+DEEPEST = -1e100  # low enough to be outside every support, with a finite square
 ROUNDING = 4e-16
 
 
 def is_flat(k: float, m: int) -> bool:
-    """Whether S_k has only the flat point."""
+    """Whether S_k contains only the flat vector (k = √m)."""
     return k * k >= m * (1 - ROUNDING)
 
 
 def write_flat(out: Vector) -> None:
-    """The point of S_k for k = √m."""
+    """Write the flat unit vector, the only point of S_k for k = √m."""
     out[:] = 1 / math.sqrt(out.size)
 
 
 def sparse_opt_select(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
-    """Write to ``out`` the y of S_k that maximises bᵀy, for every input, in expected linear time."""
+    """Write to ``out`` the y in S_k that maximises bᵀy, for any finite input, in expected linear time."""
     write_by_support(b, k, near, out, lambda depths: float(smallest_in_support(depths.copy(), k)))
 
 
@@ -42,10 +42,10 @@ def sparse_opt_select(b: Vector, k: float, near: Vector | None, out: Vector) -> 
 def write_by_support(
     b: Vector, k: float, near: Vector | None, out: Vector, smallest: Callable[[Vector], float]
 ) -> None:
-    """Write the solution, given a search for the smallest depth in its support.
+    """Write the solution, given a function that finds the smallest depth in its support.
 
-    With q entries equal to max b and k² ≤ q, every point of S_k supported on the ties is optimal. Then ``near``
-    decides: the solution is the one nearest to it. Where ``near`` is tied too, the first entries win.
+    If q ≥ k² entries equal max b, every point of S_k supported on these ties is optimal. Then the one nearest to
+    ``near`` is chosen. If ``near`` is tied too, the first entries are chosen.
     """
     x = resolved_depths(b.astype(float), k)
     ties = x == 0
@@ -61,10 +61,10 @@ def write_by_support(
 
 
 def resolved_depths(b: Vector, k: float) -> Vector:
-    """The depths of b below its maximum, in a unit that resolves those of the support.
+    """The depths of b, scaled so that those of the support can be told apart.
 
-    Where more than k² entries lie so near the top that the range of b hides their differences, the support lies among
-    these: their own range becomes the unit.
+    If more than k² entries are so close to the maximum that the range of b hides their differences, the support lies
+    among them, and depths are measured in units of their range instead.
     """
     top = b.max()
     x, crowd = depths(b, top, b.min()), b.size + 1
@@ -77,7 +77,7 @@ def resolved_depths(b: Vector, k: float) -> Vector:
 
 
 def depths(b: Vector, top: float, bottom: float) -> Vector:
-    """(b − top) / (top − bottom), without under- or overflow; zeros where b is constant."""
+    """(b − top) / (top − bottom), without underflow or overflow; zeros if b is constant."""
     unit = 1.0
     if max(abs(top), abs(bottom)) > 1e300:
         unit = 2.0**-10
@@ -88,7 +88,7 @@ def depths(b: Vector, top: float, bottom: float) -> Vector:
 
 
 def write_on_ties(ties: Vector, k: float, out: Vector) -> None:
-    """The point of S_k on the first d ties with one larger and d − 1 equal entries, d the least possible."""
+    """Write the point of S_k on the first d ties, with one larger and d − 1 equal entries, for the least possible d."""
     d = min(math.ceil(k * k * (1 - ROUNDING)), ties.size)
     extra = math.sqrt(max(0.0, (1 - k * k / d) * (d - 1) / d))
     out[:] = 0
@@ -97,12 +97,12 @@ def write_on_ties(ties: Vector, k: float, out: Vector) -> None:
 
 
 def write_support(x: Vector, chosen: Vector, k: float, out: Vector) -> None:
-    """The solution on a support, the mean and the variance of its depths taken in two passes."""
+    """Write the solution on a given support. Mean and variance of its depths take two passes, for accuracy."""
     v = x[chosen]
     d, mean = v.size, v.sum() / v.size
     rest = (v - mean).sum()
     deviation = np.square(v - mean).sum() - rest * rest / d
-    mean += rest / d  # what rounding left of it
+    mean += rest / d  # correct the rounding error of the first pass
     slope = math.sqrt((d - k * k) / (d * deviation)) if d > k * k and deviation > 0 else 0.0
     out[:] = 0
     out[chosen] = np.maximum(k / d + slope * (v - mean), 0)
@@ -110,11 +110,11 @@ def write_support(x: Vector, chosen: Vector, k: float, out: Vector) -> None:
 
 @kernel
 def smallest_in_support(x: Any, k: float) -> float:
-    """The least depth in the support, by a quickselect that overwrites ``x``.
+    """The smallest depth in the support, by a quickselect that overwrites ``x``.
 
-    v belongs to the support iff v exceeds the threshold of {x ≥ v}, and whatever is larger than such a v does too.
+    v is in the support iff v exceeds the threshold of {x ≥ v}. All entries larger than such a v are in the support too.
     """
-    d, s1, s2 = 0, 0.0, 0.0  # of the entries known to be in the support
+    d, s1, s2 = 0, 0.0, 0.0  # count and sums of the entries known to be in the support
     smallest = 0.0
     size, random = x.size, np.uint64(88172645463325252)
     while size > 0:
@@ -137,7 +137,7 @@ def smallest_in_support(x: Any, k: float) -> float:
 
 @piece
 def xorshift(state: Any) -> Any:
-    """The next of Marsaglia's 64-bit pseudorandom numbers."""
+    """The next state of Marsaglia's 64-bit xorshift generator."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     return state ^ (state << np.uint64(17))
@@ -145,7 +145,7 @@ def xorshift(state: Any) -> Any:
 
 @piece
 def keep_below(x: Any, size: int, pivot: float) -> int:
-    """Move those of the first ``size`` entries that are below the pivot to the front; how many. Without a branch."""
+    """Move the entries below the pivot, among the first ``size``, to the front; return their number. Branch-free."""
     n = 0
     for i in range(size):
         x[n] = x[i]
@@ -155,7 +155,7 @@ def keep_below(x: Any, size: int, pivot: float) -> int:
 
 @piece
 def keep_above(x: Any, size: int, pivot: float) -> int:
-    """The same for those above the pivot."""
+    """As `keep_below`, for the entries above the pivot."""
     n = 0
     for i in range(size):
         x[n] = x[i]

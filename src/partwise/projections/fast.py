@@ -1,15 +1,15 @@
-"""Sparse-opt in linear time: a threshold found by a few vectorised passes.
+"""Sparse-opt in linear time: find the threshold in a few vectorised passes.
 
-On an active set of d entries with sums S1 = Σ(b − c), S2 = Σ(b − c)² about any reference c, the threshold that makes
+On an active set of d entries with sums S1 = Σ(b − c), S2 = Σ(b − c)² about any reference c, the threshold that gives
 ‖(b − a)₊‖₁ / ‖(b − a)₊‖₂ = k is
 
     a = c + (S1 − k·N) / d,      N = ‖(b − a)₊‖₂ = √((d·S2 − S1²) / (d − k²)).
 
-Start with everything active (or with a guess), and repeat: a from the active set, active ← {b > a}. From above, the
-threshold rises monotonically to the answer. Active sets are nested, so that equal sizes mean equal sets: there it ends.
-Taking the last threshold as reference keeps the sums free of cancellation.
+Start with all entries active (or from a guess), and repeat: a from the active set, active ← {b > a}. The threshold
+rises monotonically to the solution. Active sets are nested, so equal sizes mean equal sets, and the iteration stops.
+Using the last threshold as the reference avoids cancellation in the sums.
 
-Input that needs many passes (geometric gaps), or whose scale or ties hide the answer, goes to `careful`.
+Inputs that need many passes (geometric gaps), or with extreme scale or ties, are left to `careful`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ..runtime.compiled import kernel, loop, piece
 from .careful import Vector, is_flat, sparse_opt_select, write_flat
 
 MOST_PASSES = 20
-SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # a long vector's first guess is the threshold of every 32nd entry
+SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # the first guess for a long vector is the threshold of every 32nd entry
 
 
 def sparse_opt_fast(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
-    """Write to ``out`` the y of S_k that maximises bᵀy."""
+    """Write to ``out`` the y in S_k that maximises bᵀy."""
     if is_flat(k, b.size):
         write_flat(out)
-    elif k == 1 or math.isnan(solve(b, k, out, first_guess(b, k))):  # k = 1: one nonzero, and no rounding beside it
+    elif k == 1 or math.isnan(solve(b, k, out, first_guess(b, k))):  # k = 1: exactly one nonzero
         sparse_opt_select(b, k, near, out)
 
 
 def first_guess(b: Vector, k: float) -> float:
-    """A threshold to start from, or nan for none."""
+    """A threshold to start from, or NaN."""
     sample = b[::SAMPLE_STEP].copy() if b.size >= SAMPLE_ABOVE else b[:1]
     shrunk = k * math.sqrt(sample.size / b.size)
     return solve(sample, shrunk, np.empty_like(sample), math.nan) if shrunk > 2 else math.nan
@@ -43,7 +43,7 @@ def first_guess(b: Vector, k: float) -> float:
 
 @kernel
 def solve(b: Any, k: float, out: Any, guess: float) -> float:
-    """Write the solution and return its threshold, or nan where passes from ``guess`` (nan: none) do not find it."""
+    """Write the solution and return its threshold, or NaN if the passes from ``guess`` (NaN: none) fail."""
     d, s1, s2 = 0, 0.0, 0.0
     if not math.isnan(guess):
         d, s1, s2 = sums_above(b, guess)
@@ -59,9 +59,9 @@ def positive_sums(b: Any, a: float) -> tuple[float, float]:
 
 @piece
 def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: float) -> float:
-    """Write the solution and return its threshold, or nan where too many passes or rounding hide it.
+    """Write the solution and return its threshold, or NaN after too many passes or if rounding prevents it.
 
-    The passes start from the sums above ``a``, or where d ≤ k² with everything active.
+    The passes start from the sums above ``a``, or with all entries active if d ≤ k².
     """
     found = math.nan
     if d <= k * k:
@@ -72,8 +72,8 @@ def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: 
         if norm < 0:
             break
         step = (s1 - k * norm) / d
-        if abs(step) * d * d < s1:  # hardly an entry lies between the two thresholds: write, and see if one did,
-            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) <= k * (1 + 1e-12):  # for each adds to the sum
+        if abs(step) * d * d < s1:  # few or no entries lie between the two thresholds: write, and check that none does
+            if write_above(b, a, (k - s1 / norm) / d, 1 / norm, out) == d:
                 found = a + step
                 break
         a += step
@@ -83,7 +83,7 @@ def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: 
 
 @piece
 def threshold_norm(d: int, s1: float, s2: float, k: float) -> float:
-    """N of the module's formula; −1 where rounding hides it."""
+    """N in the module's formula; −1 if rounding errors make it unreliable."""
     spread = d * s2 - s1 * s1
     known = d > k * k and 1e-270 < spread < 1e290 and spread > 1e-12 * d * s2
     return math.sqrt(spread / (d - k * k)) if known else -1.0
@@ -91,7 +91,7 @@ def threshold_norm(d: int, s1: float, s2: float, k: float) -> float:
 
 @loop
 def sums_above(b: Any, a: float) -> tuple[int, float, float]:
-    """|{b > a}|, Σ(b − a)₊ and Σ(b − a)₊², without a branch."""
+    """|{b > a}|, Σ(b − a)₊ and Σ(b − a)₊². Branch-free."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(b.size):
         t = max(b[i] - a, 0.0)
@@ -113,11 +113,15 @@ def sums_about(b: Any, c: float) -> tuple[float, float]:
 
 
 @loop
-def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> float:
-    """out = (offset + slope·(b − a))₊, and its sum."""
-    total = 0.0
+def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> int:
+    """out ← (offset + slope·(b − a))₊; return the number of positive entries.
+
+    Not their sum: a loop that reads one array and writes another is vectorised unless the two lie close together in
+    memory, so the order of its sums would depend on addresses.
+    """
+    d = 0
     for i in range(b.size):
         y = max(offset + slope * (b[i] - a), 0.0)
         out[i] = y
-        total += y
-    return total
+        d += y > 0
+    return d

@@ -1,7 +1,7 @@
-"""A mean sparsity that the columns of a matrix share.
+"""Grouped sparsity: project a matrix onto unit-norm columns with a given mean sparsity.
 
-The nearest unit-norm columns y_i to x_i with mean sparsity s maximise Σ x_iᵀy_i while Σ β_i‖y_i‖₁ is fixed, with
-β_i = 1/(√m − 1): y_i = (x_i − μβ_i)₊ normalised, with one μ for all.
+The unit-norm columns y_i nearest to x_i with mean sparsity s maximise Σ x_iᵀy_i subject to a fixed Σ β_i‖y_i‖₁, where
+β_i = 1/(√m − 1). The solution is y_i = (x_i − μβ_i)₊, normalised, with the same μ for all columns.
 
 Reference: R. Ohib, N. Gillis, N. Dalmasso, S. Shah, V. K. Potluru and S. Plis, "Explicit group sparse projection with
 applications to deep learning and NMF", TMLR 2022.
@@ -39,11 +39,11 @@ class Grouped:
         object.__setattr__(self, "sparsity", as_sparsity(self.sparsity))
 
     def relaxed(self, share: float) -> Grouped:
-        """The set with that share of the sparsity."""
+        """The set with the sparsity multiplied by ``share``."""
         return replace(self, sparsity=self.sparsity * share)
 
     def __call__(self, b: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The nearest matrix to ``b``."""
+        """The matrix in the set nearest to ``b``."""
         matrix = np.asarray(b)
         if matrix.ndim != 2 or not matrix.size:
             raise ValueError(f"b has shape {matrix.shape}: give a matrix with at least one row and one column")
@@ -51,11 +51,11 @@ class Grouped:
             raise ValueError(f"b has dtype {matrix.dtype}: give real numbers")
         matrix = matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64, order="F", copy=False)
         if not np.isfinite(matrix).all():
-            raise ValueError("b holds values that are not finite: replace or remove them")
+            raise ValueError("b contains NaN or infinity: replace or remove these values")
         m = len(matrix)
         if m == 1 or self.sparsity == 0:
             return np.full_like(matrix, 1 / math.sqrt(m), order="F")
-        exponent = int(np.frexp(np.abs(matrix).max())[1])  # no square leaves the range
+        exponent = int(np.frexp(np.abs(matrix).max())[1])  # scale, so that squares neither overflow nor underflow
         columns = [np.ldexp(column.astype(float), -exponent) for column in matrix.T]
         out = np.empty_like(matrix, order="F")
         for j, k in enumerate(shared_norms(columns, l1_norm(self.sparsity, m))):
@@ -64,10 +64,10 @@ class Grouped:
 
 
 def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[Any]:
-    """The ℓ1 norms k_j of the nearest unit vectors whose mean is ``want``.
+    """The ℓ1 norms k_j, with mean ``want``, of the unit vectors nearest to ``columns``.
 
-    k_j(a) of (x_j − a)₊ normalised falls with a. Brent's method finds two thresholds next to each other that enclose
-    the mean; where it jumps between them (equal entries), every mixture of the two is as near.
+    k_j(a), the ℓ1 norm of (x_j − a)₊ normalised, decreases with a. Brent's method brackets the threshold with mean
+    ``want`` between two neighbouring floats. If the mean jumps between them (ties), every mixture is equally near.
     """
     m = columns[0].size
     low = min(float(c.min()) for c in columns)
@@ -78,7 +78,7 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
         return np.array([norm_above(c, a) for c in columns])
 
     below, above = norms(low), norms(high)
-    for _ in range(60):  # further down all columns grow flat together
+    for _ in range(60):  # beyond that, all columns are flat to rounding
         if below.mean() >= want:
             break
         span *= 2
@@ -86,7 +86,7 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
         below = norms(low)
     else:
         return np.full(len(columns), want)
-    ends = [(low, below), (high, above)]  # the nearest thresholds so far on either side of the mean
+    ends = [(low, below), (high, above)]  # the bracket: the closest thresholds so far on either side
 
     def excess(a: float) -> float:
         here = norms(a)
@@ -103,6 +103,6 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
 
 
 def norm_above(x: npt.NDArray[Any], a: float) -> float:
-    """‖(x − a)₊‖₁ / ‖(x − a)₊‖₂, or that of its largest entry where none lies above a."""
+    """‖(x − a)₊‖₁ / ‖(x − a)₊‖₂, or 1 (a single nonzero) if no entry is above a."""
     s1, s2 = positive_sums(x, a)
     return min(max(s1 / math.sqrt(s2), 1.0), math.sqrt(x.size)) if s2 > 0 else 1.0

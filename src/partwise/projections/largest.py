@@ -1,4 +1,4 @@
-"""The largest entries of each row, for sets of at most so many nonzeros."""
+"""Keep the largest entries of each row, to project onto vectors with a limited number of nonzeros."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .careful import keep_above, keep_below, xorshift
 
 @kernel
 def keep_largest(rows: Any, count: int, near: Any) -> None:
-    """Keep the ``count`` largest positive entries of each row, in place.
+    """Keep the ``count`` largest positive entries of each row and set the others to zero, in place.
 
-    Of equal ones those stay where ``near`` (of the same shape, or empty) is larger, then the first.
+    Ties are broken by the larger value of ``near`` (same shape, or empty), then by position.
     """
     m = rows.shape[1]
     x, preference = np.empty(m), np.zeros(m)
@@ -45,7 +45,7 @@ def keep_largest(rows: Any, count: int, near: Any) -> None:
 
 @piece
 def nth_largest(x: Any, size: int, n: int) -> float:
-    """The n-th largest of the first ``size`` entries of ``x`` (overwritten), in expected linear time."""
+    """The n-th largest of the first ``size`` entries of ``x``, which is overwritten, in expected linear time."""
     random = np.uint64(88172645463325252)
     pivot = math.nan
     while n > 0:

@@ -1,4 +1,4 @@
-"""Sets as values: small frozen objects whose call gives the nearest point.
+"""Constraint sets: small frozen objects; calling one projects a vector onto it.
 
 ==================== ==========================================================
 `Nonnegative`        y ≥ 0
@@ -8,8 +8,8 @@
 `FreeNorm`           all multiples of the points of a unit-norm set
 ==================== ==========================================================
 
-Sparsity is Hoyer's (√m − ‖y‖₁/‖y‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero. At unit norm it fixes
-‖y‖₁ = k = √m − s(√m − 1), and k² is the effective size of y: it has at least k² nonzeros.
+Sparsity is Hoyer's (√m − ‖y‖₁/‖y‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero. A unit vector of sparsity
+s has ‖y‖₁ = k = √m − s(√m − 1) and at least k² nonzeros; k² is called its effective size.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ METHODS = {"fast": sparse_opt_fast, "sorted": sparse_opt_sorted, "hoyer": sparse
 
 @runtime_checkable
 class Projection(Protocol):
-    """What a factor's columns may be made to lie in. Any object with this call serves as a set."""
+    """A constraint set for the columns of a factor: any object with this ``__call__``."""
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
+        """The point of the set nearest to ``b``; ``near`` breaks ties."""
         ...
 
 
 def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
     """``b`` as a contiguous, finite, nonempty vector of float32 or float64."""
     if np.ma.isMaskedArray(b):
-        raise ValueError(f"{name} is a masked array, whose mask would be lost: fill or remove what is masked")
+        raise ValueError(f"{name} is a masked array, and its mask would be lost: fill or remove the masked entries")
     array = np.asarray(b)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} has shape {array.shape}: give one vector with at least one entry")
@@ -67,25 +67,25 @@ def as_sparsity(value: Any, name: str = "sparsity") -> float:
 
 
 def l1_norm(sparsity: float, m: int) -> float:
-    """k = ‖y‖₁ of a unit vector of length ``m`` with that Hoyer sparsity."""
+    """k = ‖y‖₁ of a unit vector of length ``m`` with the given Hoyer sparsity."""
     return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
 
 
 class Checked:
-    """The call that all sets share: check, then `write`."""
+    """Base class of the sets: validate the input, then `write` the projection."""
 
     unit_norm: ClassVar[bool] = False
 
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
-        """Write to ``out`` (which may be ``near``) the point nearest to ``b``."""
+        """Write the point nearest to ``b`` to ``out``, which may be ``near``."""
         raise NotImplementedError
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The point of the set nearest to ``b``; ``near`` decides among equally near points."""
+        """The point of the set nearest to ``b``; ``near`` breaks ties."""
         vector = as_vector(b)
         other = None if near is None else as_vector(near, "near").astype(vector.dtype, copy=False)
         if other is not None and other.size != vector.size:
-            raise ValueError(f"near has {other.size} entries and b has {vector.size}: they must agree")
+            raise ValueError(f"near has {other.size} entries but b has {vector.size}: they must be equally long")
         out = np.empty_like(vector)
         self.write(vector, other, out)
         return out
@@ -112,8 +112,8 @@ class Hoyer(Checked):
     sparsity : float in [0, 1]
         0 is flat, 1 is a single nonzero.
     method : {"fast", "sorted", "hoyer"}
-        How the nearest point is found; the answers are equal. "fast": a few vectorised passes, linear time. "sorted":
-        the paper's Algorithm 2. "hoyer": Projection-Hoyer (Hoyer 2004).
+        The algorithm; all give the same result. "fast": a few vectorised passes, linear time. "sorted": Algorithm 2 of
+        the paper. "hoyer": Projection-Hoyer (Hoyer 2004).
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Hoyer(Checked):
         check_method(self.method)
 
     def l1_range(self, m: int) -> tuple[float, float]:
-        """The least and the largest ‖y‖₁ of vectors of length ``m``."""
+        """The smallest and largest ‖y‖₁ of the vectors of length ``m`` in the set."""
         k = l1_norm(self.sparsity, m)
         return k, k
 
@@ -139,7 +139,7 @@ class Hoyer(Checked):
         METHODS[self.method](b, l1_norm(self.sparsity, b.size), near, out)
 
     def relaxed(self, share: float) -> Hoyer:
-        """The set with that share of the sparsity."""
+        """The set with the sparsity multiplied by ``share``."""
         return replace(self, sparsity=self.sparsity * share)
 
 
@@ -170,13 +170,13 @@ class HoyerBetween(Checked):
         check_method(self.method)
 
     def l1_range(self, m: int) -> tuple[float, float]:
-        """The least and the largest ‖y‖₁ of vectors of length ``m``."""
+        """The smallest and largest ‖y‖₁ of the vectors of length ``m`` in the set."""
         return l1_norm(1.0 if self.hi is None else self.hi, m), l1_norm(0.0 if self.lo is None else self.lo, m)
 
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
-        """Over low ≤ ‖y‖₁ ≤ high the best unit vector is the best one at k = ‖b₊‖₁ / ‖b₊‖₂, moved into [low, high]."""
+        """Project at ‖y‖₁ = k, where k is ‖b₊‖₁ / ‖b₊‖₂ clipped to the allowed range."""
         low, high = self.l1_range(b.size)
-        if near is not None and b.max() == 0:  # on b's zeros every k is as good: near decides
+        if near is not None and b.max() == 0:  # every y on the zeros of b is optimal: near decides
             ratio = norm_ratio(np.where(b == 0, near, 0))
         else:
             ratio = norm_ratio(b)
@@ -184,7 +184,7 @@ class HoyerBetween(Checked):
         METHODS[self.method](b, k, near, out)
 
     def relaxed(self, share: float) -> HoyerBetween:
-        """The interval with that share of its lower end."""
+        """The interval with its lower end multiplied by ``share``."""
         return replace(self, lo=None if self.lo is None else self.lo * share)
 
 
@@ -213,13 +213,13 @@ class AtMost(Checked):
 
 @dataclass(frozen=True)
 class FreeNorm(Checked):
-    """{t·y: t ≥ 0, y in ``unit``}: the sparsity of a unit-norm set at any norm.
+    """{t·y: t ≥ 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
 
     Parameters
     ----------
     unit : Hoyer or HoyerBetween
     keep : bool
-        Give the nearest direction the norm of b, as Hoyer's NMFSC does, instead of the norm that comes nearest.
+        Keep the norm of b, as Hoyer's NMFSC does, instead of choosing the norm that brings the result nearest to b.
 
     Examples
     --------
@@ -240,22 +240,22 @@ class FreeNorm(Checked):
         out *= norm(b) if self.keep else max(float(np.dot(out.astype(float), b)), 0.0)
 
     def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The nearest point in any case: at the norm that comes nearest."""
+        """The nearest point of the set, even if ``keep`` is set."""
         return replace(self, keep=False)(b, near)
 
     def relaxed(self, share: float) -> FreeNorm:
-        """The set with that share of the sparsity."""
+        """The set with the sparsity multiplied by ``share``."""
         return replace(self, unit=self.unit.relaxed(share))
 
 
 def norm(x: Vector) -> float:
-    """‖x‖₂, whatever its scale."""
+    """‖x‖₂, without overflow or underflow."""
     top = float(np.abs(x).max())
     return top * float(np.linalg.norm(x.astype(float) / top)) if top > 0 else 0.0
 
 
 def norm_ratio(b: Vector) -> float:
-    """‖b₊‖₁ / ‖b₊‖₂, whatever the scale of b; 1 if no entry is positive."""
+    """‖b₊‖₁ / ‖b₊‖₂, without overflow or underflow; 1 if no entry is positive."""
     s1, s2 = map(float, positive_sums(b, 0.0))
     if not 1e-270 < s2 < 1e290 and b.max() > 0:
         s1, s2 = map(float, positive_sums(np.maximum(b, 0) / b.max(), 0.0))
@@ -263,15 +263,15 @@ def norm_ratio(b: Vector) -> float:
 
 
 def check_method(method: Any, name: str = "method") -> None:
-    """Refuse what is not one of the three ways."""
+    """Raise an error if ``method`` is not in `METHODS`."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"{name}={method!r} is not one of {', '.join(map(repr, METHODS))}")
 
 
 def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.NDArray[Any]:
-    """The y ≥ 0 with ‖y‖₁ = k and ‖y‖₂ = 1 that maximises bᵀy: the paper's Algorithm 2, exact, in linear time.
+    """Maximise bᵀy subject to y ≥ 0, ‖y‖₁ = k and ‖y‖₂ = 1: the paper's Algorithm 2, exactly and in linear time.
 
-    Since all such y have the same norm, it is also the one nearest to b.
+    All feasible y have the same norm, so the solution is also the projection of b onto the feasible set.
 
     Parameters
     ----------
@@ -305,13 +305,13 @@ def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.ND
 def hoyer_sparsity(x: npt.ArrayLike, axis: int | None = None) -> Any:
     """Hoyer's sparsity (√m − ‖x‖₁/‖x‖₂) / (√m − 1): 0 for a flat vector, 1 for a single nonzero.
 
-    It does not change with scale or sign. A zero vector has none (nan); a vector of length 1 has sparsity 1.
+    It is invariant to scale and sign. The sparsity of a zero vector is NaN; that of a vector of length 1 is 1.
 
     Parameters
     ----------
     x : array
     axis : int, optional
-        Along which the vectors lie; by default all of ``x`` is one vector.
+        The axis along which to compute it; by default ``x`` is treated as one vector.
 
     Examples
     --------
@@ -329,9 +329,9 @@ def hoyer_sparsity(x: npt.ArrayLike, axis: int | None = None) -> Any:
     top = array.max(axis=axis, keepdims=True)
     if not np.isfinite(top).all():
         value = array[~np.isfinite(array)][0]
-        raise ValueError(f"x has an entry of size {value}: every entry must be finite; replace or remove it")
+        raise ValueError(f"x has an entry of magnitude {value}: every entry must be finite; replace or remove it")
     with np.errstate(invalid="ignore"):
-        array /= top  # neither norm can overflow now; 0/0 is nan, as it should be
+        array /= top  # keeps the norms from overflowing; a zero vector becomes NaN
     ratio = array.sum(axis=axis) / np.sqrt(np.square(array).sum(axis=axis))
     if m == 1:
         return np.where(np.isnan(ratio), np.nan, 1.0)[()]

@@ -1,7 +1,7 @@
-"""Sparse-opt as the paper prints it (Algorithm 2), with its slips corrected: by sorting, O(m log m).
+"""Sparse-opt by sorting, in O(m log m): the paper's Algorithm 2 with two corrections.
 
-Reference: Potluru et al., "Block Coordinate Descent for Sparse NMF". The loop starts at p = ⌊k²⌋ + 1 (at p = k² the
-printed one divides by zero) and ends by the pseudocode's rule, not by the text's.
+Reference: Potluru et al., "Block Coordinate Descent for Sparse NMF". The loop starts at p = ⌊k²⌋ + 1, because the
+printed one divides by zero at p = k². It stops by the rule in the pseudocode, which differs from the one in the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .careful import Vector, is_flat, write_by_support, write_flat
 
 
 def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
-    """Write to ``out`` the y of S_k that maximises bᵀy."""
+    """Write to ``out`` the y in S_k that maximises bᵀy."""
     if is_flat(k, b.size):
         write_flat(out)
     else:
@@ -25,7 +25,7 @@ def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> 
 
 @kernel
 def smallest_of_sorted(a: Any, k: float) -> float:
-    """The least entry in the support: the last, from the largest down, above the threshold of those before it."""
+    """The smallest entry in the support: in descending order, the last one above the threshold of its predecessors."""
     s1, s2 = 0.0, 0.0
     larger = a[-1]
     for p in range(1, a.size + 1):

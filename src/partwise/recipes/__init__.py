@@ -1,4 +1,4 @@
-"""Famous methods as lists of blocks. No loop and no arithmetic of their own."""
+"""Published methods, each defined as a list of blocks. The loop is shared."""
 
 from .bisparse import bisparse
 from .cp import cp, encode
@@ -8,11 +8,10 @@ from .nmfsc import nmfsc
 from .nsnmf import nsnmf
 from .penalised import nnsc, snmf
 from .ssnmf import SOLVERS, cheap_sweeps, ssnmf
-from .task import DEFAULTS, RECIPES
+from .task import RECIPES
 from .tpc import tpc
 
 __all__ = [
-    "DEFAULTS",
     "RECIPES",
     "SOLVERS",
     "bisparse",

@@ -1,4 +1,4 @@
-"""Grouped: the parts share a budget of sparsity."""
+"""Grouped: the mean sparsity of the components is set."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.options import Keywords
 from ..engine.validation import as_columns, as_side
 from ..projections import Grouped
-from ..updates import Sequential, Shared, Whole
+from ..updates import Sequential, Shared, WholeFactor
 from .ssnmf import cheap_sweeps
-from .task import Options, Side, Task, recipe
+from .task import Side, Task, recipe
 
 
 @recipe
@@ -20,25 +21,26 @@ def grouped(
     *,
     sparsity: float,
     side: Side = "components",
-    **options: Unpack[Options],
+    **options: Unpack[Keywords],
 ) -> Result:
-    """Parts whose mean sparsity is set, each as sparse as it serves the fit.
+    """Grouped sparse NMF (Ohib et al. 2022): set the mean sparsity; the fit chooses that of each component.
 
-    min ½‖X − activations·components‖² with parts of unit norm whose Hoyer sparsities have exactly the mean
-    ``sparsity``. A gradient step with one threshold for all parts moves the budget between them, and a sequential pass
-    spends it; HALS for the other side. The loss never rises.
+    min ½‖X − activations·components‖² with components of unit norm whose Hoyer sparsities have exactly the mean
+    ``sparsity``. A gradient step with one threshold for all components shifts sparsity between them, and a sequential
+    pass improves each at its own sparsity. The other side is updated by HALS. The loss never rises.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity : float in [0, 1]
-        The mean over all parts.
+        The mean Hoyer sparsity over all components.
     side : {"components", "activations"}
-        What is constrained: the parts, or their activations over the samples.
-    init, max_iter, tol, kkt_tol, max_time, random_state, callback
-        See `partwise.recipes.task.Options`. (``kkt_tol`` takes each column's present sparsity for the mean's share.)
+        Constrain the components, or their activations over the samples.
+    kkt_tol : float, default=0.0
+        Stop when no column, at its current sparsity, would move by more than this fraction of its norm. 0 disables
+        this.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def grouped(
     """
     task = Task(X, n_components, options)
     mode = as_side(side)
-    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), Whole(Grouped(sparsity), task.r))
+    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), WholeFactor(Grouped(sparsity), task.r))
     other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
     blocks = [other, budget] if mode == 1 else [budget, other]
     return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 import numbers
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
 from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
-from ..engine.loop import Callback, Result, factorize
+from ..engine.loop import Result, factorize
+from ..engine.options import Keywords, Options, described, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
@@ -28,84 +28,6 @@ Side = Literal["activations", "components"]
 Function = TypeVar("Function", bound=Callable[..., Result])
 
 
-class Options(TypedDict, total=False):
-    """The keywords that every recipe takes.
-
-    Parameters
-    ----------
-    init : {"samples", "random", "nndsvd", "gradual"} or (activations, components)
-        Far-apart samples of X, the paper's random start, a truncated SVD, or a few iterations at each of several lower
-        sparsities. By default what the recipe starts from.
-    max_iter, max_time : int, float
-        Iterations (200) and seconds at most, without those spent on compiling.
-    tol : float
-        Stop when an iteration lowers the loss by no more than this share of it (mostly 1e-4; 0: never).
-    kkt_tol : float
-        Stop when no column would move by more than this share of its norm; 0: not measured.
-    random_state : int, Generator, RandomState or None
-    callback : callable
-        Told of each `Iteration`; returning True stops the fit.
-    n_threads : int
-        Threads for matrix products and kernels; by default as many as BLAS may take. The answer does not depend on it,
-        but for rounding.
-    memory_limit : int or str
-        Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. If it takes more
-        (1 GiB by default) it stays where it is, and each iteration reads it once, in chunks of samples.
-    checkpoint : path
-        A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` iterations (10)
-        and at the end.
-    checkpoint_every : int
-    resume_from : path
-        A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit that was
-        never stopped. ``max_iter``, ``max_time``, tolerances and the callback may be others. It may be ``checkpoint``.
-    fixed_components : array of shape (at most n_components, features)
-        The first parts, where they are known: they stay as they are, whatever their sparsity and their norm. A row of
-        NaN, and each row that is not there, is a part to be found.
-    fixed_activations : array of shape (samples, at most n_components)
-        The activations of the first parts, likewise by columns.
-    missing : {"error", "em"}
-        What NaN in a dense X means: an error, or a missing entry. The loss is then that of the observed entries.
-    observed : array or scipy sparse of the shape of X
-        True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.
-    """
-
-    init: Any
-    max_iter: int
-    tol: float | None
-    kkt_tol: float
-    max_time: float | None
-    random_state: Any
-    callback: Callback | None
-    memory_limit: int | str | None
-    n_threads: int | None
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: int
-    resume_from: str | os.PathLike[str] | None
-    fixed_components: Any
-    fixed_activations: Any
-    missing: Literal["error", "em"]
-    observed: Any
-
-
-DEFAULTS: dict[str, Any] = {
-    "init": None,
-    "max_iter": 200,
-    "tol": None,
-    "kkt_tol": 0.0,
-    "max_time": None,
-    "random_state": None,
-    "callback": None,
-    "memory_limit": None,
-    "n_threads": None,
-    "checkpoint": None,
-    "checkpoint_every": 10,
-    "resume_from": None,
-    "fixed_components": None,
-    "fixed_activations": None,
-    "missing": "error",
-    "observed": None,
-}
-
 RECIPES: dict[str, Callable[..., Result]] = {}
 
 IN_CHUNKS = (
@@ -117,21 +39,20 @@ STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
 
 
 def recipe(function: Function) -> Function:
-    """Enter a function among the recipes for matrices, and spell out its `Options` in its signature."""
+    """Enter a function among the recipes for matrices, and spell out its `Options`."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
 def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """The function with its `Options`, but for those it does not take, in its signature; others are refused."""
+    """The function with its `Options`, but for those it does not take, in its signature and its docstring.
+
+    What it does not take is refused.
+    """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d)
-        for name, d in DEFAULTS.items()
-        if name not in without
-    ]
+    shared = [p for p in parameters() if p.name not in without]
     names = [p.name for p in own + shared]
 
     @wraps(function)
@@ -141,41 +62,43 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
             raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
         return function(*args, **options)
 
-    checked.__signature__ = signature.replace(parameters=own + shared)  # type: ignore[attr-defined]
+    signature = signature.replace(parameters=own + shared)
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    checked.__doc__ = described(function.__doc__, signature)
     return cast(Function, checked)
 
 
 class Task:
     """X, the number of components, and the options, checked; `run` starts and ends the fit."""
 
-    def __init__(self, X: Any, n_components: int, options: Options) -> None:
+    def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
-        self.options: dict[str, Any] = DEFAULTS | dict(options)
-        if self.options["callback"] is not None and not callable(self.options["callback"]):
-            raise ValueError(f"callback={self.options['callback']!r} cannot be called")
-        self.checkpoint, source = (as_path(self.options[name], name) for name in ("checkpoint", "resume_from"))
+        self.options = Options(**options)
+        if self.options.callback is not None and not callable(self.options.callback):
+            raise ValueError(f"callback={self.options.callback!r} cannot be called")
+        self.checkpoint, source = (as_path(getattr(self.options, name), name) for name in ("checkpoint", "resume_from"))
         if self.checkpoint is not None:
             check_place(self.checkpoint)
-        self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
+        self.every = as_count(self.options.checkpoint_every, "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
         self.r = as_count(n_components, "n_components")
-        self.rng = as_generator(self.options["random_state"])
+        self.rng = as_generator(self.options.random_state)
         if self.resumed is not None:
-            given = isinstance(self.options["random_state"], numbers.Integral)
+            given = isinstance(self.options.random_state, numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
         self.before = self.rng.bit_generator.state
         self.known = [
-            as_known(self.options[name], self.r, length, name, self.data.dtype)
+            as_known(getattr(self.options, name), self.r, length, name, self.data.dtype)
             for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=False)
         ]
 
     def read(self, X: Any) -> Data:
         """X as data."""
-        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
+        missing = as_choice(self.options.missing, "missing", ("error", "em")) == "em"
+        data = as_data(X, as_bytes(self.options.memory_limit, "memory_limit"), missing, self.options.observed)
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -202,7 +125,7 @@ class Task:
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
-        start = init if self.options["init"] is None else self.options["init"]
+        start = init if self.options.init is None else self.options.init
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, start)
         if not self.data.complete:
@@ -331,12 +254,12 @@ class Task:
         """When to stop, checked."""
         asked = self.options
         return {
-            "max_iter": as_count(asked["max_iter"], "max_iter"),
-            "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
-            "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
-            "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
-            "callback": asked["callback"],
-            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
+            "max_iter": as_count(asked.max_iter, "max_iter"),
+            "tol": tol if asked.tol is None else as_amount(asked.tol, "tol"),
+            "kkt_tol": as_amount(asked.kkt_tol, "kkt_tol"),
+            "max_time": None if asked.max_time is None else as_amount(asked.max_time, "max_time", np.inf),
+            "callback": asked.callback,
+            "n_threads": None if asked.n_threads is None else as_jobs(asked.n_threads, "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

@@ -1,14 +1,14 @@
 """Convert parameters, states and sets to JSON, with their arrays stored separately, and back.
 
-========================= ==========================================================
+========================= ========================================================================
 None, bool, int, str      unchanged; finite floats too, others as ``{"float": "inf"}``
 list                      a list
 tuple                     ``{"tuple": [...]}``, because a tuple is another sparsity than a list
-dict with str keys        ``{"dict": {...}}``
+dict with str keys        ``{"dict": {...}}``; with int keys, ``{"numbered": [[key, value], ...]}``
 array                     ``{"array": name}``
 scipy sparse              ``{"sparse": name}``; read back as CSR
 frozen dataclass          ``{"value": class, "fields": {...}}``, for known classes
-========================= ==========================================================
+========================= ========================================================================
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": inside(value)}
+    if isinstance(value, dict) and all(isinstance(key, int | np.integer) for key in value):
+        numbered = inside({str(key): item for key, item in value.items()})
+        return {"numbered": [[int(key), item] for key, item in numbered.items()]}
     if known.get(type(value).__name__) is type(value):
         return {
             "value": type(value).__name__,
@@ -90,6 +93,8 @@ def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> An
             return tuple(unpacked(items, arrays, known))
         case {"dict": dict(items)}:
             return {key: unpacked(item, arrays, known) for key, item in items.items()}
+        case {"numbered": list(pairs)}:
+            return {int(key): unpacked(item, arrays, known) for key, item in pairs}
         case {"array": str(name)} if name in arrays:
             return arrays[name]
         case {"sparse": str(name)} if name in arrays:

@@ -1,4 +1,4 @@
-"""Ways to improve one factor from its statistics. None of them sees X."""
+"""Updates: algorithms that improve one factor given its statistics, without access to X."""
 
 from .coding import Coding
 from .cone import Cone
@@ -14,7 +14,7 @@ from .pivot import Pivot
 from .protocol import State, Update
 from .pruned import Pruned
 from .sequential import Sequential
-from .sets import Columns, Kept, Rows, Sets, Whole
+from .sets import Columns, Kept, Rows, Sets, WholeFactor
 from .shared import Shared
 
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "Shared",
     "State",
     "Update",
-    "Whole",
+    "WholeFactor",
 ]

@@ -1,4 +1,4 @@
-"""What every generator gives: data, and the factors that it was made from."""
+"""`Known`, the result of every generator: data and its true factors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..statistics import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """Data whose parts are known: X = activations · components, plus noise where there is any.
+class GroundTruth:
+    """Data with known factors: X = activations · components, plus noise for some generators.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Known:
     activations : array of shape (samples, parts)
     components : array of shape (parts, features)
     shape : tuple of int
-        Of one sample as a picture or a volume; ``(features,)`` where it is neither.
+        Shape of one sample as an image or a volume, otherwise ``(features,)``.
     """
 
     X: Array
@@ -37,11 +37,11 @@ def noisy(
     noise: float,
     rng: np.random.Generator,
     where: Array | None = None,
-) -> Known:
+) -> GroundTruth:
     """X = max(activations · components + noise, 0).
 
-    The noise is normal, its standard deviation ``noise`` times the root mean square of what it is added to. It is added
-    sample by sample, so that nothing else as large as X is ever made; ``where`` says which features take it.
+    The noise is normal, with standard deviation ``noise`` times the root mean square of activations · components. It is
+    added sample by sample, to avoid a second array of the size of X. ``where`` selects the features that get noise.
     """
     X = activations @ components
     if level := as_amount(noise, "noise"):
@@ -50,4 +50,4 @@ def noisy(
             draw = deviation * rng.standard_normal(sample.size)
             sample += draw if where is None else draw * where
             np.maximum(sample, 0, out=sample)
-    return Known(X, activations, components, shape)
+    return GroundTruth(X, activations, components, shape)
