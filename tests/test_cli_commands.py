@@ -15,10 +15,10 @@ from filemakers import QUICK, a_folder, numbers, save_images, save_nifti  # noqa
 
 import partwise as pw
 from partwise.cli import main, parser
-from partwise.cli.asked import FIT, RECIPE, RECIPES, level, per_part
 from partwise.cli.common import plain
 from partwise.cli.fit import stem
 from partwise.cli.info import features_at
+from partwise.cli.model_options import FIT, RECIPE, RECIPES, level, read_sparsities
 from partwise.data import as_data
 from partwise.io import Table, convert, read
 from partwise.recipes import RECIPES as KNOWN
@@ -56,14 +56,14 @@ def test_transform_finds_features_by_name(here, X):
         (["-s", "0.5"], 0.5, 0.5),
         (["--sparsity", "0.2:0.4"], 0.2, 0.4),
         (["--sparsity=:0.3"], 0, 0.3),
-        (["--per-part", "levels.txt"], [0.2, 0.3, 0], [0.2, 0.5, 1]),
+        (["--sparsity-file", "levels.txt"], [0.2, 0.3, 0], [0.2, 0.5, 1]),
         (["-s", "0.5", "--recipe", "nmfsc"], 0.5, 0.5),
         (["-s", "0.5", "--solver", "pivot", "--component-sweeps", "2", "--init", "random"], 0.5, 0.5),
     ],
 )
 def test_what_is_asked_for_is_achieved(here, asked, lo, hi):
     (here / "levels.txt").write_text("0.2\n0.3:0.5  # an interval\n\nany\n")
-    given = [] if "--per-part" in asked else ["-r", "3"]
+    given = [] if "--sparsity-file" in asked else ["-r", "3"]
     assert main(["fit", "x.npy", *given, *asked, *QUICK]) == 0
     found = pw.load("x.pw").sparsity_
     assert len(found) == 3
@@ -80,7 +80,7 @@ def test_options_of_recipes_reach_them(here):
 
 
 def test_every_option_of_every_recipe_is_there():
-    """A new parameter of a recipe or of SparseNMF needs a line in ``cli/asked.py``."""
+    """A new parameter of a recipe or of SparseNMF needs a line in ``cli/model_options.py``."""
     assert set(RECIPES) == set(KNOWN)
     own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
@@ -291,7 +291,7 @@ def test_examples_in_the_help_can_be_parsed():
 def test_levels(tmp_path):
     assert (level("0.7"), level("0.2:0.4"), level(":0.4"), level("0.2:")) == (0.7, (0.2, 0.4), (None, 0.4), (0.2, None))
     (tmp_path / "levels").write_text("0.1\nany # free\n\n0.2:\n")
-    assert per_part(tmp_path / "levels") == [0.1, None, (0.2, None)]
+    assert read_sparsities(tmp_path / "levels") == [0.1, None, (0.2, None)]
 
 
 def test_json_knows_no_nan():

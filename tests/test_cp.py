@@ -255,7 +255,7 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"init": "nonsense"}, ValueError, "'samples', 'random', 'gradual'"),
         ({"init": 3}, ValueError, "give a name, or a factor for each mode"),
         ({"init": [np.ones((4, 2))] * 2}, ValueError, r"shapes \[\(4, 2\), \(3, 2\), \(2, 2\)\] are needed"),
-        ({"init": [-np.ones((n, 2)) for n in (4, 3, 2)]}, ValueError, "negative or non-finite values in the factor of mode 0"),
+        ({"init": [-np.ones((n, 2)) for n in (4, 3, 2)]}, ValueError, "values in the factor of mode 0: values must be"),
         ({"init": (np.ones(3), [np.ones((n, 2)) for n in (4, 3, 2)])}, ValueError, "3 weights for n_components=2"),
         ({"memory_limit": 3}, TypeError, "cp does not take memory_limit"),
         ({"sweeps": 0}, ValueError, "sweeps=0"),

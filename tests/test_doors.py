@@ -63,7 +63,7 @@ DATA = [
     ["convert", "{}", "o.npy"],
     ["fit", "x.npy", "--fixed-components", "{}"],
 ]
-TEXTS = [["fit", "x.npy", "--per-part", "{}"]]
+TEXTS = [["fit", "x.npy", "--sparsity-file", "{}"]]
 TARGETS = [
     ["show", "x.pw", "--png", "{}.png"],
     ["show", "x.pw", "--html", "{}.html"],
@@ -88,9 +88,9 @@ TARGETS = [
         (DATA[:2], "", "there is no file ''"),
         (DATA, "folder.c*", "without images"),
         (DATA, "nope.h5:/X", "there is no file nope.h5"),
-        (TEXTS, "nope.txt", "give a text with a sparsity for each part"),
-        (TEXTS, "folder.txt", "give a text with a sparsity for each part"),
-        (TEXTS, "no.txt", "it is no text (UTF-8)"),
+        (TEXTS, "nope.txt", "give a text file with one sparsity per line"),
+        (TEXTS, "folder.txt", "give a text file with one sparsity per line"),
+        (TEXTS, "no.txt", "not a text file (UTF-8)"),
         (TARGETS, "nope/y", "nope"),
         (TARGETS, "x.npy/y", "x.npy"),
     ],
@@ -164,7 +164,7 @@ def test_nothing_that_is_read_is_written_over(here, capsys, arguments, name):
 @pytest.mark.parametrize("ending", [".docx", ".csv", ""])
 @pytest.mark.parametrize("option", ["--png", "--html"])
 def test_show_writes_pictures_and_pages(here, capsys, option, ending):
-    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an ending that cannot be written")
+    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an unsupported extension")
 
 
 def test_parts_still_go_into_their_own_h5ad(here):

@@ -9,7 +9,7 @@ from dataclasses import fields
 import pytest
 
 import partwise as pw
-from partwise.cli.asked import BACK, add_flags
+from partwise.cli.model_options import CHECKPOINTING, add_flags
 from partwise.engine.options import FLAGS, TABLE, Flag, Keywords, Options, described, entry, with_options
 from partwise.recipes import RECIPES
 
@@ -103,9 +103,14 @@ def test_flags_come_from_the_table():
     assert found["fixed_components"].name == "known.csv"
     assert all(found[name] is None for name in ("kkt_tol", "random_state", "checkpoint_every", "faithful"))
     text = " ".join(parser.format_help().split())
-    for said in ("iterations at most (200)", "share of it (1e-4)", "every N iterations (10)", "--no-faithful"):
+    for said in (
+        "number of iterations (default: 200)",
+        "at most this (default: 1e-4)",
+        "checkpoints (default: 10)",
+        "--no-faithful",
+    ):
         assert said in text
-    assert set(BACK) < set(FLAGS) < set(TABLE)
+    assert set(CHECKPOINTING) < set(FLAGS) < set(TABLE)
     assert set(TABLE) - set(FLAGS) == {"callback", "observed"}
 
 

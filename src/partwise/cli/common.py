@@ -22,7 +22,7 @@ DATA formats (rows are samples, columns are features; see --transpose):
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI images, one volume per sample
   .wav .flac .ogg                         audio, as a spectrogram with one frame per sample
 """
-READ = ("model", "mask", "per_part")  # options that name an input file
+READ = ("model", "mask", "sparsity_file")  # options that name an input file
 READ_AS_DATA = ("fixed_components", "fixed_activations")  # input files in any of the data formats
 PICTURES = (".png", ".pdf", ".svg")
 

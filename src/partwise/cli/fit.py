@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.options import FLAGS
 from ..runtime.files import replacing
-from .asked import BACK, add_asking, add_flags, asked_model
 from .common import PICTURES, add_data, add_verbosity, check_targets, described, facts_about, print_results, read_data
 from .known import set_fixed
+from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -37,7 +37,7 @@ Ctrl-C stops the fit after the current iteration and writes the results so far.
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
-    add_asking(parser)
+    add_model_options(parser)
     group = parser.add_argument_group("Output")
     group.add_argument("-o", "--out", metavar="MODEL", help="model file (default: name of the data + .pw)")
     group.add_argument(
@@ -49,7 +49,7 @@ def add_options(parser: Any) -> None:
         "--activations-out", metavar="FILE", help="write the activations, one row per sample: .csv, .tsv, .npy"
     )
     group.add_argument("--png", metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
-    add_flags(parser.add_argument_group("Checkpointing"), {name: FLAGS[name] for name in BACK})
+    add_flags(parser.add_argument_group("Checkpointing"), {name: FLAGS[name] for name in CHECKPOINTING})
     add_verbosity(parser)
 
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
     checkpoints = {"checkpoint": options.checkpoint or options.resume_from, "resume_from": options.resume_from}
     every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
-    model = asked_model(options, **checkpoints, **every)
+    model = build_model(options, **checkpoints, **every)
     wanted = {
         "model": (options.out or f"{stem(options.data)}.pw", ()),
         "components": (options.components_out, COMPONENTS),

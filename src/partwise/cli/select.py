@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
-from .asked import add_flags, level
 from .common import (
     PICTURES,
     UsageError,
@@ -23,6 +22,7 @@ from .common import (
     print_results,
     read_data,
 )
+from .model_options import add_flags, level
 
 if TYPE_CHECKING:
     from ..selection import Selection

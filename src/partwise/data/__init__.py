@@ -23,7 +23,7 @@ from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .values import check_unmasked, check_values
+from .values import check_unmasked
 
 __all__ = [
     "COO",
@@ -47,7 +47,6 @@ __all__ = [
     "as_tensor",
     "check_seen",
     "check_unmasked",
-    "check_values",
     "is_lazy",
     "named",
     "released_on_error",

@@ -60,11 +60,12 @@ class Options:
             '{"samples", "random", "nndsvd", "gradual"} or (activations, components)',
             "Where the fit starts: from far-apart samples of X, from the paper's random start, from a truncated SVD, "
             "or from a few iterations at each of several lower sparsities. By default, what the method starts from.",
-            Flag(STARTS, "where the fit starts"),
+            Flag(STARTS, "starting point (default: chosen by the recipe)"),
         ),
     )
     max_iter: int = field(
-        default=200, metadata=about("int", "The largest number of iterations.", Flag(int, "iterations at most"))
+        default=200,
+        metadata=about("int", "The largest number of iterations.", Flag(int, "maximum number of iterations")),
     )
     tol: float | None = field(
         default=None,
@@ -72,7 +73,7 @@ class Options:
             "float",
             "Stop when the relative decrease of the loss in an iteration is at most ``tol``. By default the method's "
             "own, mostly 1e-4; 0 never stops.",
-            Flag(float, "stop when an iteration lowers the loss by no more than this share of it", "1e-4"),
+            Flag(float, "stop when the relative decrease of the loss is at most this", "1e-4"),
         ),
     )
     kkt_tol: float = field(
@@ -80,7 +81,7 @@ class Options:
         metadata=about(
             "float",
             "Stop when no column would move by more than this share of its norm; 0: not measured.",
-            Flag(float, "stop when no column would move by more than this share of its norm", "0: not measured"),
+            Flag(float, "stop when the relative fixed-point residual of every column is at most this", "off"),
         ),
     )
     max_time: float | None = field(
@@ -88,7 +89,7 @@ class Options:
         metadata=about(
             "float",
             "Stop after this many seconds, not counting those spent on compiling.",
-            Flag(float, "stop after as many seconds"),
+            Flag(float, "time limit in seconds"),
         ),
     )
     random_state: Any = field(
@@ -96,7 +97,7 @@ class Options:
         metadata=about(
             "int, Generator or RandomState",
             "The seed or the generator of whatever is random.",
-            Flag(int, "seed of what is random", also="seed"),
+            Flag(int, "random seed", also="seed"),
         ),
     )
     callback: Callback | None = field(
@@ -109,7 +110,7 @@ class Options:
             'Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. An X '
             "that takes more (1 GiB by default) stays where it is, and each iteration reads it once, in chunks of "
             "samples.",
-            Flag(str, "memory for data on disk, such as '2 GB'; what takes more is read in chunks", "1 GiB", "SIZE"),
+            Flag(str, "data files larger than this, such as '2 GB', are read in chunks", "1 GiB", "SIZE"),
         ),
     )
     n_threads: int | None = field(
@@ -118,7 +119,7 @@ class Options:
             "int",
             "Threads for matrix products and kernels; −1 is one on each core. By default as many as BLAS may take. The "
             "answer does not depend on it, but for rounding.",
-            Flag(int, "threads; -1: one on each core"),
+            Flag(int, "number of threads; -1: one per core"),
         ),
     )
     checkpoint: str | os.PathLike[str] | None = field(
@@ -127,13 +128,13 @@ class Options:
             "path",
             "A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` "
             "iterations and at the end: a fit that is killed can go on from it.",
-            Flag(str, "keep the running fit in this file", metavar="FILE"),
+            Flag(str, "save the state of the fit to this file", metavar="FILE"),
         ),
     )
     checkpoint_every: int = field(
         default=10,
         metadata=about(
-            "int", "The number of iterations between two checkpoints.", Flag(int, "write it every N iterations")
+            "int", "The number of iterations between two checkpoints.", Flag(int, "iterations between two checkpoints")
         ),
     )
     resume_from: str | os.PathLike[str] | None = field(
@@ -143,7 +144,7 @@ class Options:
             "A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit "
             "that was never stopped. ``max_iter``, ``max_time``, tolerances and the callback may differ. It may be "
             "the file that ``checkpoint`` names.",
-            Flag(str, "go on from a checkpoint, and keep it up to date", metavar="FILE", also="resume"),
+            Flag(str, "continue from this checkpoint and keep updating it", metavar="FILE", also="resume"),
         ),
     )
     fixed_components: Any = field(
@@ -154,8 +155,8 @@ class Options:
             "norm. A row of NaN, and each row that is not there, is a component to be found.",
             Flag(
                 Path,
-                "a file of known parts, which stay as they are: a row each (all NaN: to be found), or a column each, "
-                "as --parts-out writes tables; features are found by name where both files have names",
+                "file of known components to keep unchanged, as rows or as columns; a row of NaN is a component to "
+                "find. Features are matched by name if both files have names",
                 metavar="FILE",
             ),
         ),
@@ -167,7 +168,7 @@ class Options:
             "The activations of the first components, likewise by columns.",
             Flag(
                 Path,
-                "a file of known activations, a row for each sample, a column for each of the first parts",
+                "file of known activations of the first components, one row per sample",
                 metavar="FILE",
             ),
         ),
@@ -178,7 +179,7 @@ class Options:
             '{"error", "em"}',
             "What NaN in a dense X means: an error, or a missing entry, for which the fit takes what its own model "
             "says (EM). The loss and all errors are then those of the observed entries.",
-            Flag(MISSING, "what empty cells and NaN are: an error, or entries that the fit does without"),
+            Flag(MISSING, "treat empty cells and NaN as an error, or as missing entries"),
         ),
     )
     observed: Any = field(
