@@ -126,7 +126,7 @@ def framed(heading: str, body: str) -> str:
 """
 
 
-TOLD = ("data", "method", "stopped because")  # facts that are sentences, not figures
+TOLD = ("data", "method", "stop reason")  # facts that are sentences, not figures
 
 
 def opening(known: Summary) -> str:
@@ -134,7 +134,7 @@ def opening(known: Summary) -> str:
     data, method, reason = (known.facts().get(name, "") for name in TOLD)
     said = [f"<strong>{html.escape(data)}</strong>"]
     said += [html.escape(method)] if method else []
-    said += [f"stopped because {html.escape(reason)}"] if reason else []
+    said += [html.escape(reason)] if reason else []
     return f"<p>{' · '.join(said)}</p>"
 
 
