@@ -92,7 +92,7 @@ class Sieve(dict):
 
 def test_a_fit_whose_activations_are_lost_every_time_gives_up(monkeypatch, X):
     monkeypatch.setattr(visits, "KEPT", Sieve())
-    with pytest.raises(RuntimeError, match="lost again and again"):
+    with pytest.raises(RuntimeError, match=r"lost 5 times in one pass: check the workers' logs"):
         pw.ssnmf(chunked(X), 4, max_iter=30, tol=0, random_state=0)
 
 

@@ -245,9 +245,9 @@ def test_tensorly_understands_and_is_understood(rng):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ({"sparsity": 0.5}, ValueError, "say of which modes, as {mode: sparsity}"),
-        ({"sparsity": {3: 0.5}}, ValueError, "a mode 3, and the modes of X are 0 to 2"),
-        ({"sparsity": {"a": 0.5}}, ValueError, "a mode 'a'"),
+        ({"sparsity": 0.5}, ValueError, "sparsity=0.5 names no mode: give {mode: sparsity}"),
+        ({"sparsity": {3: 0.5}}, ValueError, "the key 3, but the modes of X are 0 to 2"),
+        ({"sparsity": {"a": 0.5}}, ValueError, "the key 'a'"),
         ({"sparsity": {1: 1.5}}, ValueError, r"sparsity\[1\]=1.5 is outside"),
         ({"sparsity": {1: [0.5]}}, ValueError, r"sparsity\[1\] has 1 values"),
         ({"init": "nonsense"}, ValueError, "'samples', 'random', 'gradual'"),

@@ -126,8 +126,8 @@ def test_volumes_take_no_memory_beside_their_own():
         (lambda: datasets.brain_volume(1, (3, 4, 0)), "shape=0"),
         (lambda: datasets.brain_volume(1, (3, 4, 5), dtype=int), "float32 or float64"),
         (lambda: datasets.swimmer(7), "shape=7: give a pair"),
-        (lambda: datasets.swimmer((10, 10)), r"too small for the figure: it needs \(22, 13\)"),
-        (lambda: datasets.swimmer(torso=5), "torso=5 is shorter than two limbs of 6"),
+        (lambda: datasets.swimmer((10, 10)), r"too small for the figure: give at least \(22, 13\)"),
+        (lambda: datasets.swimmer(torso=5), "torso=5 is less than 2·limb=12"),
     ],
 )
 def test_what_cannot_be_made_is_said(make, message):

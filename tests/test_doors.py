@@ -164,7 +164,7 @@ def test_nothing_that_is_read_is_written_over(here, capsys, arguments, name):
 @pytest.mark.parametrize("ending", [".docx", ".csv", ""])
 @pytest.mark.parametrize("option", ["--png", "--html"])
 def test_show_writes_pictures_and_pages(here, capsys, option, ending):
-    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an ending that cannot be written")
+    refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an unsupported extension")
 
 
 def test_parts_still_go_into_their_own_h5ad(here):

@@ -232,9 +232,9 @@ def test_parts_and_activations_as_tables(tmp_path, X):
 
 def test_targets_that_cannot_be(tmp_path, X):
     table = Table(X, "made up", "nowhere")
-    with pytest.raises(ValueError, match=r"parts.docx has an ending that cannot be written; known here are .csv"):
+    with pytest.raises(ValueError, match=r"parts.docx has an unsupported extension; supported here are .csv"):
         write_components(tmp_path / "parts.docx", X, table)
-    with pytest.raises(ValueError, match="only where the data was NIfTI"):
+    with pytest.raises(ValueError, match="only if the data is NIfTI"):
         write_components(tmp_path / "parts.nii", X, table)
     (tmp_path / "folder.csv").mkdir()
     for name in ("folder.csv", "nowhere/x.csv"):

@@ -60,7 +60,7 @@ def test_brains_too(here, rng):
 def test_features_are_found_by_name(here, X, columns, count):
     order = np.array([3, 1, 0, 2, 6, 5, 4])
     table = Table(X[:count, order], "made up", "nowhere", None, tuple(FEATURES[j] for j in order))
-    convert(table.turned() if columns else table, here / "known.csv")
+    convert(table.transposed() if columns else table, here / "known.csv")
     np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.csv")[:count], X[:count])
 
 

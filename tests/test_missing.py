@@ -339,11 +339,11 @@ def test_nan_is_an_error_that_says_what_to_do(X, seen):
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        (lambda seen: seen[1:], r"observed has shape \(23, 18\) and X \(24, 18\)"),
-        (lambda seen: 0.5 * seen, "other values than 0 and 1"),
-        (lambda seen: np.where(seen, 1.0, np.nan), "other values than 0 and 1"),
-        (lambda seen: sp.csr_array(2 * seen), "other values than 0 and 1"),
-        (lambda seen: seen.astype(str), "other values than 0 and 1"),
+        (lambda seen: seen[1:], r"observed has shape \(23, 18\) and X has \(24, 18\)"),
+        (lambda seen: 0.5 * seen, "values other than 0 and 1"),
+        (lambda seen: np.where(seen, 1.0, np.nan), "values other than 0 and 1"),
+        (lambda seen: sp.csr_array(2 * seen), "values other than 0 and 1"),
+        (lambda seen: seen.astype(str), "values other than 0 and 1"),
         (lambda seen: np.zeros_like(seen), "missing in all samples"),
     ],
 )
@@ -356,9 +356,9 @@ def test_nonsense_masks_are_refused(X, seen, mask, message):
 def test_masked_arrays_are_refused_and_not_filled(mask):
     X = np.ma.masked_array(np.ones((3, 4)), mask=np.eye(3, 4))
     for fit in (lambda X, mask: pw.ssnmf(X, 2, observed=mask), lambda X, mask: pw.SparseNMF(2).fit(X, observed=mask)):
-        with pytest.raises(ValueError, match="mask would be lost: fill or remove"):
+        with pytest.raises(ValueError, match="mask would be ignored: fill or remove"):
             fit(X, mask)
-    with pytest.raises(ValueError, match="mask would be lost"):
+    with pytest.raises(ValueError, match="mask would be ignored"):
         pw.MiniBatchSparseNMF(2).partial_fit(X)
 
 

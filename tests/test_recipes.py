@@ -177,8 +177,8 @@ BAD = [
     ({"solver": "newton"}, "'newton' is not one of 'hals'"),
     ({"projection": "quick"}, "'quick' is not one of 'fast'"),
     ({"init": "zeros"}, "'zeros' is not one of 'random'"),
-    ({"solver": "pivot", "activation_sweeps": 3}, "'pivot' decides itself"),
-    ({"solver": "greedy", "component_sweeps": 3}, "'greedy' decides itself"),
+    ({"solver": "pivot", "activation_sweeps": 3}, "'pivot' has its own stopping rule"),
+    ({"solver": "greedy", "component_sweeps": 3}, "'greedy' has its own stopping rule"),
     *(
         ({name: v}, f"sweeps={v!r}")
         for name, v in itertools.product(("component_sweeps", "activation_sweeps"), (0, 1.5))

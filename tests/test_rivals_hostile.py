@@ -34,7 +34,7 @@ BAD = [
     ("nmfsc", {"activation_sparsity": [0.1]}, ValueError, "activation_sparsity has 1 values"),
     ("nmfsc", {"projection": "quick"}, ValueError, "projection='quick'"),
     ("bisparse", {"projection": "quick"}, ValueError, "projection='quick'"),
-    ("bisparse", {"sparsity": None}, ValueError, "sparsity=None: bisparse constrains both"),
+    ("bisparse", {"sparsity": None}, ValueError, "sparsity=None: bisparse needs both"),
     ("bisparse", {"activation_sparsity": None}, ValueError, "activation_sparsity=None"),
     ("bisparse", {"middle": "none"}, ValueError, "middle='none' is not one of 'diagonal', 'full'"),
     ("bisparse", {"middle_solver": "hals"}, ValueError, "middle_solver='hals'"),

@@ -188,9 +188,9 @@ def test_what_cannot_be_kept():
         ({"sample_names": [1, 2]}, "must be a sequence of str"),
         ({"part_shape": (3, 5)}, "does not match the 12 features"),
         ({"part_shape": (-3, -4)}, "does not match the 12 features"),
-        ({"part_mask": np.ones((3, 5), dtype=bool)}, "as many places as a part has features, 12"),
-        ({"part_mask": np.ones((3, 4))}, "part_mask must be true"),
-        ({"activations": np.ones((20, 3)), "sample_names": ["a"]}, "1 sample names and 20 samples"),
+        ({"part_mask": np.ones((3, 5), dtype=bool)}, "12 True entries, one for each feature"),
+        ({"part_mask": np.ones((3, 4))}, "part_mask must be a bool array"),
+        ({"activations": np.ones((20, 3)), "sample_names": ["a"]}, "1 sample names for 20 samples"),
     ]:
         with pytest.raises(ValueError, match=match):
             model.keep(**bad)

@@ -337,7 +337,7 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
     ("arguments", "code", "message"),
     [
         (["--components", "2", "--sparsity", "1.2"], 2, "outside [0, 1]"),
-        (["--components", "2", "--out", "t.xlsx"], 1, "known here are .csv .tsv"),
+        (["--components", "2", "--out", "t.xlsx"], 1, "supported here are .csv .tsv"),
         (["--components", "2", "--holdout", "2"], 1, "--holdout 2.0"),
     ],
 )

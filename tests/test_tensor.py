@@ -98,7 +98,7 @@ def test_errors_of_large_sparse_tensors_need_no_dense_ones(rng, monkeypatch):
 # hostile input
 
 BAD = {
-    "a vector": (np.ones(3), r"shape \(3,\): give a tensor of two or more modes"),
+    "a vector": (np.ones(3), r"shape \(3,\): X must have two or more modes"),
     "a number": (3.0, "two or more modes"),
     "an empty mode": (np.ones((3, 0, 2)), "none of them empty"),
     "NaN": (np.full((2, 2, 2), np.nan), r"contains NaN, first at \[0, 0, 0\]"),
@@ -108,12 +108,12 @@ BAD = {
     ),
     "negative": (np.where(np.arange(24).reshape(2, 3, 4) == 6, -1, 1), r"X\[0, 1, 2\] is -1"),
     "complex": (np.ones((2, 2, 2), dtype=complex), "Complex data not supported"),
-    "text": (np.full((2, 2, 2), "a"), "give real numbers"),
-    "masked": (np.ma.masked_array(np.ones((2, 2, 2))), "mask would be lost"),
+    "text": (np.full((2, 2, 2), "a"), "X must be real"),
+    "masked": (np.ma.masked_array(np.ones((2, 2, 2))), "mask would be ignored"),
     "huge": (np.full((2, 2, 2), 1e300), "rescale X"),
     "COO, negative": (pw.COO([[0], [1], [1]], [-2.0], (1, 2, 2)), r"X\[0, 1, 1\] is -2"),
     "COO, NaN": (pw.COO([[0], [1], [1]], [np.nan], (1, 2, 2)), r"contains NaN, first at \[0, 1, 1\]"),
-    "filled": (Sparse(np.eye(2), fill_value=1), "X is 1 where nothing is stored"),
+    "filled": (Sparse(np.eye(2), fill_value=1), "X has fill_value=1: give"),
 }
 
 
@@ -126,12 +126,12 @@ def test_useless_data_is_refused(X, message):
 @pytest.mark.parametrize(
     ("coords", "values", "shape", "message"),
     [
-        ([[0], [0]], [1.0], (2, 2, 2), "give 3 coordinates for each value"),
-        ([[0, 1], [0, 1]], [1.0], (2, 2), "give 2 coordinates for each value"),
-        ([[0], [2]], [1.0], (2, 2), r"mode 1 run from 2 to 2, outside 0 … 1"),
-        ([[-1], [0]], [1.0], (2, 2), "mode 0 run from -1"),
-        ([[0.5], [0]], [1.0], (2, 2), "give whole numbers"),
-        ([[0], [0]], ["a"], (2, 2), "give real numbers"),
+        ([[0], [0]], [1.0], (2, 2, 2), r"3 modes needs coords of shape \(3, entries\)"),
+        ([[0, 1], [0, 1]], [1.0], (2, 2), r"2 modes needs coords of shape \(2, entries\)"),
+        ([[0], [2]], [1.0], (2, 2), r"coords from 2 to 2 for mode 1: they must be in 0 … 1"),
+        ([[-1], [0]], [1.0], (2, 2), "coords from -1 to -1 for mode 0"),
+        ([[0.5], [0]], [1.0], (2, 2), "coords must be integers"),
+        ([[0], [0]], ["a"], (2, 2), "values must be real"),
     ],
 )
 def test_useless_coordinates_are_refused(coords, values, shape, message):

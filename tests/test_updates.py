@@ -26,7 +26,7 @@ def test_updates_for_nonnegative_factors_refuse_other_sets(update):
     stats = Stats(np.ones((3, 5), order="F"), np.eye(5), 1.0)
     for name, columns in SETS.items():
         if name != "nonnegative":
-            with pytest.raises(ValueError, match=r"y ≥ 0 only, not for .*use Sequential"):
+            with pytest.raises(ValueError, match=r"supports y ≥ 0 only, not .*use Sequential"):
                 update(np.ones((3, 5), order="F"), stats, columns(5), {})
 
 

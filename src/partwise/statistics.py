@@ -1,10 +1,10 @@
-"""All that an update may know about the data: three sums.
+"""The statistics of X that updates use in place of X.
 
 With every other factor fixed, the loss of a factor F (rows × r) is
 
     ½‖X − model‖² = ½·sqnorm − ⟨F, cross⟩ + ½⟨FᵀF, gram⟩,      cross = X·rest,  gram = restᵀrest,
 
-so that no update needs X. The sums add up over samples, and penalties are edits of them.
+so that no update needs X. The statistics add up over samples, and a penalty is a change of the statistics.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stats:
     Attributes
     ----------
     cross : array of shape (rows, r), its columns contiguous
-        X·rest, where rest is what the factor is multiplied with in the model.
+        X·rest, where rest is the matrix that the factor is multiplied with in the model: model = F·restᵀ.
     gram : float64 array of shape (r, r)
         restᵀrest.
     sqnorm : float
@@ -47,15 +47,15 @@ class Stats:
     sqnorm: float
 
     def __add__(self, other: Stats) -> Stats:
-        """The statistics of both sets of samples together (for the factor that they share)."""
+        """The statistics of two sets of samples together, for the factor that they share."""
         return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
     def faded(self, share: float) -> Stats:
-        """What remains of the statistics when each sample counts for ``share`` of one."""
+        """The statistics with each sample weighted by ``share``."""
         return Stats(self.cross * self.cross.dtype.type(share), self.gram * share, self.sqnorm * share)
 
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Stats:
-        """With l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)² added to the loss."""
+        """The statistics of the loss plus l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)²."""
         stats = self
         if l1:
             stats = replace(stats, cross=stats.cross - stats.cross.dtype.type(l1))
@@ -64,16 +64,16 @@ class Stats:
         return stats
 
     def mixed(self, middle: Array) -> Stats:
-        """The statistics where rest·``middle`` takes the place of rest; a vector is meant as a diagonal."""
+        """The statistics with rest·``middle`` in place of rest. A vector stands for a diagonal matrix."""
         small = middle.astype(self.cross.dtype)
         if middle.ndim == 1:
             return replace(self, cross=self.cross * small, gram=self.gram * np.outer(middle, middle))
         return replace(self, cross=product(small.T, self.cross.T).T, gram=middle.T @ self.gram @ middle)
 
     def normalised(self) -> tuple[Array, Array, Array]:
-        """(cross, gram, scale) as if the columns of rest had norm 1: a factor F then stands for F·scale.
+        """(cross, gram, scale) for columns of rest normalised to 1. A solution F then stands for the factor F·scale.
 
-        Rows of ``cross`` are contiguous, in double precision; columns of norm 0 have scale 0.
+        Rows of ``cross`` are contiguous and in double precision. Columns of norm 0 have scale 0.
         """
         norms = np.sqrt(self.gram.diagonal())
         scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -87,14 +87,14 @@ class Stats:
         return slope
 
     def change(self, slope: Array, step: Array) -> tuple[float, float]:
-        """By how much the loss changes from a point with that slope: its linear and its quadratic part."""
+        """The change of the loss by a step from a point with this slope: its linear and its quadratic term."""
         bent = product(self.gram.astype(step.dtype), step.T).T
         return inner(slope, step), 0.5 * inner(step, bent)
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
-        """The loss at ``factor``; ``own_gram`` is its `gram`, if known.
+        """The loss at ``factor``. ``own_gram`` is its Gram matrix, if known.
 
-        Near a perfect fit the three terms cancel: relative errors below 1e-8 (1e-4 in float32) are lost in rounding.
+        Near a perfect fit the three terms cancel: relative errors below 1e-8 (1e-4 in float32) are lost to rounding.
         """
         own = gram(factor) if own_gram is None else own_gram
         return float(0.5 * self.sqnorm - inner(factor, self.cross) + 0.5 * np.vdot(own, self.gram))
@@ -102,12 +102,12 @@ class Stats:
 
 @dataclass(frozen=True)
 class Ratios:
-    """What multiplicative updates for the Kullback–Leibler divergence know instead.
+    """The statistics of one factor for multiplicative updates with the Kullback–Leibler divergence.
 
     Attributes
     ----------
     numerator : array of shape (rows, r)
-        (X / model)·rest, at the present factors.
+        (X / model)·rest, at the current factors.
     sums : array of shape (r,)
         The column sums of rest.
     """
@@ -116,24 +116,24 @@ class Ratios:
     sums: Array
 
     def penalised(self, *penalties: float) -> Ratios:
-        """The same: the divergence takes no penalty."""
+        """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
         if any(penalties):
-            raise ValueError("the divergence takes no penalty")
+            raise ValueError("the Kullback–Leibler divergence does not support penalties: use the squared loss")
         return self
 
 
 def as_factor(array: Array, dtype: Any = None) -> Array:
-    """An array in the layout that every factor has: columns contiguous, aligned, writable.
+    """Return an array in the layout of all factors: contiguous columns, aligned, writable.
 
-    BLAS and compiled kernels take another path for another layout, with other last digits. What was pickled, mapped
-    from a file or sent by Dask may have any.
+    BLAS and compiled kernels round differently for other layouts, which arrays that were unpickled, memory-mapped or
+    received from Dask may have.
     """
     return np.require(array, dtype, ["F", "A", "W", "E"])
 
 
 def gram(factor: Array) -> Array:
-    """FᵀF as a double precision array; multiplied in the precision of ``factor``."""
-    if not isinstance(factor, np.ndarray):  # a factor that lies elsewhere knows its own
+    """FᵀF as a double precision array, multiplied in the precision of ``factor``."""
+    if not isinstance(factor, np.ndarray):  # activations that stay with their chunks, see `Held`
         return np.asarray(factor.gram())
     return np.asarray(summed_product(factor, factor), dtype=float)
 
@@ -147,5 +147,5 @@ def inner(a: Array, b: Array) -> float:
 def _inner(a: Any, b: Any) -> float:
     total = 0.0
     for i in range(a.size):
-        total += np.float64(a[i]) * np.float64(b[i])  # float() of a float32 stays one in compiled code
+        total += np.float64(a[i]) * np.float64(b[i])  # in compiled code float() would keep float32
     return total

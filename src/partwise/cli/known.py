@@ -38,7 +38,7 @@ def fixed_components(path: Path, table: Table, mask: str | None = None) -> Any:
     """
     file, count = read_whole(path, mask), table.shape[1]
     sides, wrong = [], []
-    for side in (file, file.turned()):
+    for side in (file, file.transposed()):
         try:
             sides.append(replace(side, X=with_features(side, table.feature_names or (), count, table.source)))
         except ValueError as error:

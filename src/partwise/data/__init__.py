@@ -1,7 +1,7 @@
-"""Whatever holds X, and the only code that touches it.
+"""The kinds of data that can hold X. No other code reads X.
 
-Each kind of data answers the same few questions (`Data`); `as_data` finds the kind. X is samples × features,
-everywhere: ``factors[0]`` are the activations (samples × r), ``factors[1]`` the parts (features × r), and
+All kinds share one interface (`Data`), and `as_data` chooses the kind. X is always samples × features:
+``factors[0]`` are the activations (samples × r), ``factors[1]`` the components (features × r), and
 X ≈ factors[0] factors[1]ᵀ.
 """
 
@@ -23,7 +23,7 @@ from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .values import check_unmasked, check_values
+from .values import check_unmasked
 
 __all__ = [
     "COO",
@@ -47,7 +47,6 @@ __all__ = [
     "as_tensor",
     "check_seen",
     "check_unmasked",
-    "check_values",
     "is_lazy",
     "named",
     "released_on_error",
@@ -55,7 +54,7 @@ __all__ = [
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X is something to be read in chunks: a .npy path, a memory map, zarr, HDF5, Dask, or data already."""
+    """Whether X may be read in chunks: a .npy path, memory map, zarr, HDF5 or Dask array, or an instance of `Data`."""
     if isinstance(X, Matrix | Chunked | np.memmap | str | os.PathLike):
         return True
     if isinstance(X, np.ndarray | np.generic) or sp.issparse(X) or not hasattr(X, "__getitem__"):
@@ -67,26 +66,26 @@ def is_lazy(X: Any) -> bool:
 
 
 def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, observed: Any = None) -> Matrix | Chunked:
-    """X as data: arrays (float32 and float64 kept, other numbers as float64) or scipy sparse, checked.
+    """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
-    A Dask array stays where it is. What else `is_lazy` is read whole if it takes at most ``memory_limit`` bytes (1 GiB
-    by default), else chunk by chunk, its values being checked by the first pass. Raises ValueError for what no
-    factorization can use: not two-dimensional, empty, NaN, infinite or negative. With ``missing`` NaN means a missing
-    entry (in a dense X), and so does whatever stands where ``observed`` is false.
+    Dask arrays are not loaded. Other inputs that are `is_lazy` are loaded if they take at most ``memory_limit`` bytes
+    (1 GiB by default). Larger ones are read in chunks, and the first pass validates their values. Raises ValueError if
+    X is not two-dimensional, is empty, or has NaN, infinite or negative values. With ``missing``, NaN marks a missing
+    entry of a dense X. Entries where ``observed`` is false are missing, too.
     """
     if isinstance(X, Matrix | Chunked):
         return X
     check_unmasked(X)
     if observed is not None:
         if is_lazy(X):
-            raise ValueError("observed= needs X in memory: load X, or write NaN where it is missing, with missing='em'")
+            raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
         return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing)
     if sp.issparse(X):
         return SparseData(X)
     if not is_lazy(X):
         return as_dense(X, missing)
     if type(X).__module__.split(".")[0] == "dask":
-        from .cluster import DaskData  # whoever has a Dask array has Dask
+        from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
     limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
@@ -94,7 +93,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
 
 
 def as_dense(X: Any, missing: bool) -> DenseData:
-    """An array as data, some of which may be ``missing``; if nothing is, as if nobody had asked."""
+    """Wrap an array as data. With ``missing``, NaN marks a missing entry; without any NaN this is plain dense data."""
     if not missing:
         return DenseData(X)
     data = DenseData(X, check=False)
@@ -104,17 +103,18 @@ def as_dense(X: Any, missing: bool) -> DenseData:
 
 
 def as_tensor(X: Any) -> Tensor:
-    """X as a tensor of any order ≥ 2: arrays (float32 and float64 kept), `COO`, pydata's sparse and scipy's; checked.
+    """Validate X and wrap it as a tensor of order ≥ 2: an array, a `COO`, or a sparse array of pydata or SciPy.
 
-    Raises ValueError for what no factorization can use: fewer than two modes, empty, NaN, infinite or negative.
+    float32 and float64 are kept. Raises ValueError if X has fewer than two modes, is empty, or has NaN, infinite or
+    negative values.
     """
     if isinstance(X, Tensor):
         return X
-    if hasattr(X, "tocoo"):  # scipy's, and pydata's compressed ones
+    if hasattr(X, "tocoo"):  # SciPy's arrays, and pydata's compressed ones
         X = X.tocoo()
     scipys = bool(sp.issparse(X))
     if scipys or (hasattr(X, "coords") and hasattr(X, "fill_value")):
         if getattr(X, "fill_value", 0) != 0:
-            raise ValueError(f"X is {X.fill_value} where nothing is stored: give a sparse array that is zero there")
+            raise ValueError(f"X has fill_value={X.fill_value}: give a sparse array whose fill value is 0")
         X = COO(np.array(X.coords if hasattr(X, "coords") else (X.row, X.col)), X.data, X.shape)
     return SparseTensor(X) if isinstance(X, COO) else DenseTensor(X)

@@ -1,4 +1,4 @@
-"""X in chunks of samples: what data on disk and data on a cluster share."""
+"""X in chunks of samples: the base classes for data on disk and on a cluster."""
 
 from __future__ import annotations
 
@@ -17,68 +17,68 @@ from .matrix import Matrix
 from .missing import MissingDense
 from .values import check_scale
 
-Start = Callable[[int, int], Array]  # activations to begin with, of samples first … end
+Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
 Step = Callable[
     [Matrix, Array], tuple[Array, Any]
-]  # a chunk and its activations → new ones, and something that adds up
+]  # (chunk, activations) → new activations, and a result that is summed over the chunks
 
 
 class Chunked(ABC):
-    """Data that no array holds: it answers by passes over its chunks, each a `Matrix`.
+    """Data that is processed in passes over its chunks. Each chunk is a `Matrix`.
 
-    ``bounds`` has the first sample of each chunk, and the number of samples as its last entry.
+    ``bounds`` holds the first sample of each chunk, followed by the number of samples.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     bounds: Sequence[int]
     squared = True
-    here = True  # whether activations lie in this process
-    missing = False  # whether NaN means a missing entry
+    here = True  # whether the activations are in this process
+    missing = False  # whether NaN marks a missing entry
 
     @cached_property
     def complete(self) -> bool:
-        """Whether no entry is missing: the first pass knows, where any may be."""
+        """Whether no entry is missing. If NaN is allowed, this needs the first pass."""
         return not self.missing or bool((self.survey.seen == self.shape[0]).all())
 
     def kind(self) -> type[DenseData]:
-        """What a dense chunk is: while the first pass is not over, any entry may be missing."""
+        """The class of a dense chunk. Until the first pass is complete, any entry may be missing."""
         return MissingDense if self.missing and not self.__dict__.get("complete", False) else DenseData
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self.shape[0] * self.shape[1]
 
     @abstractmethod
     def chunks(self) -> Iterator[Matrix]:
-        """One chunk after the other, here; each is good until the next one is asked for."""
+        """Yield the chunks in this process. Each chunk is valid until the next one is requested."""
 
     @abstractmethod
     def total(self, question: Callable[[Matrix], Any]) -> Any:
-        """The sum of the answers of all chunks."""
+        """Return the sum of ``question(chunk)`` over all chunks."""
 
     @abstractmethod
     def hold(self, start: Start, r: int) -> Held:
-        """Activations that stay with their chunks, from ``start``."""
+        """Return activations that stay with their chunks, initialised by ``start``."""
 
     @abstractmethod
     def subset(self, which: Array) -> Matrix:
-        """Some of the samples, in memory."""
+        """Load some of the samples into memory."""
 
     def mapped(self, start: Start, step: Step, r: int) -> Any:
-        """The activations after one step from the start, to be computed when they are asked for; None: do it now."""
+        """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
         return None
 
     @cached_property
     def survey(self) -> Survey:
-        """What the first pass finds out, which also checks all values."""
+        """The result of the first pass, which also validates all values."""
         found: Survey = self.total(surveyed)
         check_scale(found.peak, self.dtype)
         return found
 
     def check(self) -> None:
-        """Refuse values that no factorization can use: the first pass, if there was none yet."""
+        """Raise ValueError for NaN, infinite or negative values. Makes the first pass if it has not been made yet."""
         _ = self.survey
 
     @cached_property
@@ -92,37 +92,37 @@ class Chunked(ABC):
         return self.survey.peak
 
     def sqnorms(self, mode: int) -> Array:
-        """‖·‖² of each feature (mode 1); those of samples stay with their chunks."""
+        """‖·‖² of each feature (mode 1). Those of the samples are not available."""
         if mode == 0:
-            raise ValueError("the norms of samples stay with their chunks")
+            raise ValueError("the norms of the samples are not available for chunked data")
         return self.survey.squares
 
     def counts(self, mode: int) -> Array:
-        """How many samples have each feature (mode 1)."""
+        """The number of samples in which each feature is observed (mode 1)."""
         return self.survey.seen
 
     def settled(self, stats: Stats) -> Stats:
-        """Sums of the chunks' statistics as statistics: with ‖X‖², which completed chunks have summed up themselves."""
+        """Return summed statistics of the chunks with ‖X‖² filled in. With missing entries, the sum has it already."""
         return replace(stats, sqnorm=self.sqnorm) if self.complete else stats
 
     def squared_error(self, factors: Sequence[Any]) -> float:
-        """‖X − model‖², from the residual itself."""
+        """‖X − model‖², computed from the residual."""
         return float(factors[0].sweep(Residual(factors[1])))
 
     @property
     def matrix(self) -> Any:
-        """Not to be had."""
+        """Not available for chunked data."""
         raise ValueError(
-            "init='nndsvd' needs X in memory: take 'samples' or 'random', or give (activations, components)"
+            "init='nndsvd' needs X in memory: use 'samples' or 'random', or give (activations, components)"
         )
 
 
 class Held(ABC):
-    """Activations (samples × r) that lie with the chunks of their samples, and are seen by `sweep` alone."""
+    """Activations (samples × r) that are stored with their chunks. Only `sweep` reads and writes them."""
 
     def __init__(self, data: Chunked, r: int) -> None:
         self.shape, self.dtype = (data.shape[0], r), data.dtype
-        self.scale: Array | None = None  # of the columns, to be applied at the next sweep
+        self.scale: Array | None = None  # of the columns; applied in the next sweep
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -136,28 +136,28 @@ class Held(ABC):
 
     @staticmethod
     def scaled(scale: Array | None, activations: Array) -> Array:
-        """Activations with a scale applied."""
+        """Return the activations with their columns multiplied by ``scale``."""
         return activations if scale is None else np.asfortranarray(activations * scale.astype(activations.dtype))
 
     @abstractmethod
     def sweep(self, step: Step) -> Any:
-        """Let every chunk take a step; the sum of what they return."""
+        """Apply ``step`` to every chunk and return the sum of the results."""
 
     @abstractmethod
     def collected(self) -> Any:
-        """The activations as an array, of a kind that can hold them."""
+        """The activations as a NumPy or Dask array."""
 
     def gram(self) -> Array:
         """AᵀA of the activations A."""
         return np.asarray(self.sweep(own_gram))
 
     def release(self) -> None:  # noqa: B027
-        """Drop what lies with the chunks; whatever lies here goes by itself."""
+        """Free the activations on remote workers. Local ones are freed by the garbage collector."""
 
 
 @contextmanager
 def released_on_error(factors: Sequence[Any]) -> Iterator[None]:
-    """Drop activations that lie elsewhere if something fails: whoever looks at the error still refers to them."""
+    """Free remote activations if an error occurs, because its traceback would keep them alive."""
     try:
         yield
     except BaseException:
@@ -169,7 +169,7 @@ def released_on_error(factors: Sequence[Any]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Survey:
-    """‖·‖² of each feature, the largest entry, and how many samples have each feature."""
+    """‖·‖² of each feature, the largest entry, and the number of samples in which each feature is observed."""
 
     squares: Array
     peak: float
@@ -180,31 +180,31 @@ class Survey:
 
 
 def surveyed(chunk: Matrix) -> Survey:
-    """The survey of a chunk, whose values are found to be good."""
+    """Validate a chunk and return its survey."""
     chunk.check()
-    check_scale(chunk.peak, chunk.dtype, np.inf)  # a chunk may be dark, but not too bright
+    check_scale(chunk.peak, chunk.dtype, np.inf)  # no lower limit: all values of one chunk may be tiny
     return Survey(chunk.sqnorms(1), chunk.peak, chunk.counts(1))
 
 
 def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
-    """The step that asks for the Gram matrix of the activations."""
+    """A step that returns the Gram matrix of the activations."""
     return activations, gram(activations)
 
 
 class Residual:
-    """The step that asks for ‖X − activations·partsᵀ‖²."""
+    """A step that returns ‖X − activations·partsᵀ‖²."""
 
     def __init__(self, parts: Array) -> None:
         self.parts = parts
 
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, float]:
-        """The activations, unchanged, and the squared error of the chunk."""
+        """Return the unchanged activations and the squared error of the chunk."""
         return activations, chunk.squared_error([activations, self.parts])
 
 
 @contextmanager
 def named(index: int, first: int, end: int) -> Iterator[None]:
-    """Say in which chunk an error happened, in the error itself: once, however often it is raised again."""
+    """Add the chunk to the message of an error, once, even if the error is raised again."""
     try:
         yield
     except Exception as error:

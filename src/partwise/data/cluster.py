@@ -1,8 +1,8 @@
-"""Dask arrays: each chunk of samples is worked on where it lies.
+"""Dask arrays: each chunk of samples is processed on the worker that holds it.
 
-A pass is one graph: every chunk is visited (`visits`), and what they return is added up by a tree, in the order of the
-chunks, so that the bits of a sum do not depend on where they lie. It runs on the active `distributed.Client`, or on
-threads of this process if there is none.
+A pass is one graph. It visits every chunk (`visits`) and adds up the results in a tree, in the order of the chunks, so
+that the bits of a sum do not depend on the workers. It runs on the active `distributed.Client`, or on threads of this
+process if there is none.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from ..statistics import Array
 from .chunks import Chunked, Held, Start, Step
 from .matrix import Matrix, check_shape
 from .sparse import SparseData
+from .values import precision
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, memory, staying_at
 
-BRANCHES = 8  # of the tree that adds up
-SHARE = 0.6  # of the workers' memory that chunks may take; more are computed anew in each pass
-TRIES = 5  # that a pass has, where workers are lost
+BRANCHES = 8  # of the tree that adds up results
+SHARE = 0.6  # of the workers' memory: an X that needs more is recomputed in each pass
+TRIES = 5  # attempts at a pass when workers are lost
+CHECK = "check the workers' logs and memory limits"
 
 
 class DaskData(Chunked):
-    """A Dask array of samples × features, of dense or scipy sparse chunks."""
+    """A Dask array (samples × features) with dense or SciPy sparse chunks."""
 
     here = False
 
     def __init__(self, X: da.Array, missing: bool = False) -> None:
         self.missing = missing
-        if X.dtype.kind not in "buif":
-            raise ValueError(f"X has dtype {X.dtype}: give real numbers. Complex data not supported")
+        self.dtype = precision(X.dtype)
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-            raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
+            raise ValueError("X has chunks of unknown size (nan): call X.compute_chunk_sizes() first")
         check_shape(X.shape)
         if 0 in X.chunks[0]:
             raise ValueError(f"chunk {X.chunks[0].index(0)} of X is empty: drop it, or rechunk X")
         if X.numblocks[1] > 1:
-            warn(f"X has {X.numblocks[1]} chunks along its features; it is rechunked by samples", stacklevel=2)
+            warn(f"X has {X.numblocks[1]} chunks along its features; rechunking X by samples", stacklevel=2)
             X = X.rechunk({0: "auto", 1: -1})
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
-        self.dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         self.array, self.client = X, active_client()
 
     @property
@@ -65,7 +65,7 @@ class DaskData(Chunked):
 
     @cached_property
     def near(self) -> da.Array:
-        """The array, kept by the workers from the first pass on if they have room for it."""
+        """The array, persisted on the workers if it fits into their memory."""
         fits = self.client is not None and self.array.nbytes <= SHARE * memory(self.client)
         return self.client.persist(self.array) if fits else self.array
 
@@ -76,9 +76,9 @@ class DaskData(Chunked):
         return found
 
     def run(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
-        """Compute delayed values: on the cluster, or on threads of this process with one thread each.
+        """Compute delayed values on the cluster or, without a client, on threads of this process.
 
-        Raises LostError if one of ``homes``, the workers that some tasks are bound to, is gone.
+        Raises LostError if one of ``homes``, the workers that tasks are restricted to, is gone.
         """
         if self.client is None:
             scheduler = "synchronous" if dask.config.get("scheduler", None) in ("sync", "synchronous") else "threads"
@@ -92,7 +92,7 @@ class DaskData(Chunked):
             raise
 
     def compute(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
-        """The same, with errors that say which chunk they come from."""
+        """The same, but errors name the chunk that they come from."""
         try:
             return self.run(tasks, homes)
         except LostError:
@@ -101,7 +101,7 @@ class DaskData(Chunked):
             raise self.blamed(error) from None
 
     def blamed(self, error: Exception) -> Exception:
-        """The error with the name of its chunk, where it was the chunk itself that could not be computed."""
+        """Return the error with the name of its chunk, if computing the chunk itself has failed."""
         if hasattr(error, "chunk"):
             return error
         for place, block in zip(self.places, self.blocks, strict=True):
@@ -113,31 +113,31 @@ class DaskData(Chunked):
         return error
 
     def summed(self, answers: list[Any], homes: Sequence[str | None] = ()) -> Answer:
-        """The sum of delayed answers, added up by a tree."""
+        """Compute the sum of delayed answers, added up in a tree."""
         while len(answers) > 1:
             answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
         (answer,) = self.compute(answers, homes)
-        return deepcopy(answer)  # arrays that Dask has sent lie at any address, see `as_factor`
+        return deepcopy(answer)  # arrays received from Dask may be unaligned; see `as_factor`
 
     def chunks(self) -> Iterator[Matrix]:
-        """One chunk after the other, brought here."""
+        """Yield the chunks, each loaded into this process."""
         for place, block in zip(self.places, self.blocks, strict=True):
             (values,) = self.compute([block])
             with place.named():
                 yield place.matrix(values, self.shape[1])
 
     def total(self, question: Callable[[Matrix], Any]) -> Any:
-        """The sum of the answers of all chunks."""
+        """Return the sum of ``question(chunk)`` over all chunks."""
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
         return self.summed([delayed(ask)(block, self.shape[1], place, payload) for block, place in pairs]).total
 
     def hold(self, start: Start, r: int) -> HeldThere:
-        """Activations in the workers."""
+        """Return activations that stay on the workers."""
         return HeldThere(self, start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Some of the samples (in rising order), in memory."""
+        """Load some of the samples (indices in increasing order) into memory."""
         inside = [which[(p.first <= which) & (which < p.end)] - p.first for p in self.places]
         pairs = zip(self.blocks, inside, strict=True)
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])
@@ -146,20 +146,20 @@ class DaskData(Chunked):
         return self.kind()(np.concatenate(rows), check=False)
 
     def mapped(self, start: Start, step: Step, r: int) -> da.Array:
-        """The activations after one step from the start, as a Dask array that is computed when it is asked for."""
+        """The activations after one step from the start, as a lazy Dask array."""
         payload = delayed(pickle.dumps((start, None, step)), pure=True)
         pairs = zip(self.array.to_delayed().ravel(), self.places, strict=True)
         return self.stacked([delayed(solved)(block, self.shape[1], place, payload) for block, place in pairs], r)
 
     def stacked(self, chunks: Sequence[Any], r: int) -> da.Array:
-        """A Dask array (samples × r) of delayed chunks."""
+        """Concatenate delayed chunks into a Dask array (samples × r)."""
         sizes = [place.end - place.first for place in self.places]
         arrays = zip(chunks, sizes, strict=True)
         return da.concatenate([da.from_delayed(c, (size, r), dtype=self.dtype) for c, size in arrays], axis=0)
 
 
 class HeldThere(Held):
-    """Activations in the workers that visited the chunks last."""
+    """Activations on the workers. Each worker keeps those of the chunks that it visited last."""
 
     def __init__(self, data: DaskData, start: Start, r: int) -> None:
         super().__init__(data, r)
@@ -168,11 +168,11 @@ class HeldThere(Held):
         self.over = weakref.finalize(self, forget_everywhere, data.client, self.fit)
 
     def release(self) -> None:
-        """Drop them."""
+        """Free the activations."""
         self.over()
 
     def sweep(self, step: Step) -> Any:
-        """Let every chunk take a step; the sum of what they return."""
+        """Apply ``step`` to every chunk and return the sum of the results."""
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None
         try:
@@ -182,14 +182,14 @@ class HeldThere(Held):
                 if answer.lost:
                     answer = Answer(answer.total) + self.repeated([self.data.places[k] for k in answer.lost])
             if answer.lost:
-                raise RuntimeError(f"workers are lost again and again, and chunks {answer.lost} with them")
+                raise RuntimeError(f"chunks {answer.lost} were lost {TRIES} times in one pass: {CHECK}")
             return answer.total
-        except BaseException:  # some chunks have taken the step and some have not: nothing can follow
+        except BaseException:  # the step was applied to some chunks only, so the fit cannot continue
             self.release()
             raise
 
     def repeated(self, places: Sequence[Place]) -> Answer:
-        """Let chunks whose activations are lost take all steps again; the answer to the last."""
+        """Repeat all steps for chunks whose activations are lost, and return the answer to the last step."""
         lost: tuple[int, ...] = ()
         answer = Answer()
         for done, payloads in self.log.pieces():
@@ -199,7 +199,7 @@ class HeldThere(Held):
         return Answer(answer.total, lost)
 
     def visited(self, places: Sequence[Place], done: int, payloads: list[bytes]) -> Answer:
-        """Visit some chunks, each in the worker where it was last; where that one is gone, in another."""
+        """Visit some chunks, each on the worker of its last visit or, if that is gone, on another one."""
         if not places:
             return Answer()
         for _ in range(TRIES):
@@ -212,12 +212,13 @@ class HeldThere(Held):
                 return self.data.summed(tasks, homes)
             except LostError:
                 continue
-        raise RuntimeError(f"workers are lost again and again: {TRIES} times in one pass")
+        raise RuntimeError(f"workers were lost {TRIES} times in one pass: {CHECK}")
 
     def at_home(self, places: Sequence[Place]) -> list[str | None]:
-        """The worker of each chunk: where it was, else where its values lie, else beside its neighbours.
+        """Choose a worker for each chunk: that of its last visit, else one that holds its values, else any.
 
-        Neighbours are added up first. No worker has more than its share of chunks, unless their values lie there.
+        Neighbouring chunks tend to share a worker, because they are added up first. No worker gets more than its share
+        of the chunks, unless it holds their values.
         """
         client = self.data.client
         alive = list(client.nthreads()) if client is not None else []
@@ -234,7 +235,7 @@ class HeldThere(Held):
         return [self.homes[place.index] for place in places]
 
     def collected(self) -> da.Array:
-        """The activations as a Dask array whose chunks stay in the workers."""
+        """The activations as a Dask array whose chunks stay on the workers."""
         for _ in range(TRIES):
             self.sweep(unchanged)
             try:
@@ -243,10 +244,10 @@ class HeldThere(Held):
                 continue
             self.release()
             return array
-        raise RuntimeError(f"workers are lost again and again: {TRIES} times while activations were collected")
+        raise RuntimeError(f"workers were lost {TRIES} times while the activations were collected: {CHECK}")
 
     def persisted(self) -> da.Array:
-        """The activations as results of Dask; raises LostError if some are gone."""
+        """Persist the activations as a Dask array. Raises LostError if some of them are gone."""
         client, chunks, homes = self.data.client, [], self.at_home(self.data.places)
         for place, home in zip(self.data.places, homes, strict=True):
             with staying_at(home):
@@ -256,6 +257,6 @@ class HeldThere(Held):
             return array.persist(scheduler="synchronous")
         array = client.persist(array, optimize_graph=False)
         self.data.run([delayed(len)([delayed(np.shape)(chunk) for chunk in array.to_delayed().ravel()])], homes)
-        # should a worker die later, the others are to say that its activations are lost, not to wait for it
+        # if a worker dies later, the remaining ones must raise LostError instead of waiting for it
         client.sync(client.scheduler.set_restrictions, worker={chunk.key: None for chunk in chunks})
         return array

@@ -1,4 +1,4 @@
-"""Sparse tensors, given by the coordinates of their entries."""
+"""Sparse tensors in coordinate format."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..statistics import Array
 from .tensor import Tensor
 from .values import check_values, precision
 
-LEAST = 2**14  # entries for which a thread of their own pays
-EXACT = 2**26  # entries of a tensor whose error is found at every place, stored or not
+LEAST = 2**14  # entries per thread, at least
+EXACT = 2**26  # up to this many entries, stored or not, the error is computed at each of them
 
 
 @dataclass(frozen=True, eq=False)
 class COO:
-    """A sparse tensor: ``values[e]`` at ``coords[:, e]``, zero elsewhere; of a place given twice, the sum.
+    """A sparse tensor: ``values[e]`` at ``coords[:, e]``, zero elsewhere. Duplicate entries are summed.
 
     Parameters
     ----------
@@ -43,18 +43,18 @@ class COO:
     def __post_init__(self) -> None:
         coords, values = np.asarray(self.coords), np.asarray(self.values)
         shape = tuple(int(n) for n in self.shape)
-        dtype = precision(values.dtype, "COO's values have")
+        dtype = precision(values.dtype, "values")
         if coords.shape != (len(shape), values.size) or values.ndim != 1:
             raise ValueError(
-                f"COO's coords have shape {coords.shape} and its values {values.shape}: for a tensor of {len(shape)} "
-                f"modes give {len(shape)} coordinates for each value"
+                f"COO got coords of shape {coords.shape} and values of shape {values.shape}: a tensor with "
+                f"{len(shape)} modes needs coords of shape ({len(shape)}, entries) and values of shape (entries,)"
             )
         if coords.size and coords.dtype.kind not in "ui":
-            raise ValueError(f"COO's coords have dtype {coords.dtype}: give whole numbers")
+            raise ValueError(f"COO got coords of dtype {coords.dtype}: coords must be integers")
         for mode, (row, n) in enumerate(zip(coords, shape, strict=True)):
             if row.size and (row.min() < 0 or row.max() >= n):
                 raise ValueError(
-                    f"COO's coords of mode {mode} run from {row.min()} to {row.max()}, outside 0 … {n - 1}"
+                    f"COO got coords from {row.min()} to {row.max()} for mode {mode}: they must be in 0 … {n - 1}"
                 )
         object.__setattr__(self, "coords", coords.astype(np.int64, copy=False))
         object.__setattr__(self, "values", values.astype(dtype, copy=False))
@@ -62,11 +62,11 @@ class COO:
 
     @property
     def size(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
         return int(self.values.size)
 
     def summed(self) -> COO:
-        """The same with each place once, in the order of a dense array."""
+        """Sum duplicate entries, and sort the entries in the order of a dense array."""
         order = np.lexsort(self.coords[::-1])
         coords, values = self.coords[:, order], self.values[order]
         new = np.ones(values.size, dtype=bool)
@@ -76,7 +76,7 @@ class COO:
         return COO(coords[:, new], values, self.shape)
 
     def dense(self) -> Array:
-        """As a dense array."""
+        """Return the tensor as a dense array."""
         array = np.zeros(self.shape, dtype=self.values.dtype)
         np.add.at(array, tuple(self.coords), self.values)
         return array
@@ -130,7 +130,7 @@ class SparseTensor(Tensor):
     def squared_error(self, factors: Sequence[Array]) -> float:
         if math.prod(self.shape) <= EXACT:
             return super().squared_error(factors)
-        # off the stored entries the model alone is summed, as a difference: exact to rounding beside ‖model‖²
+        # Σ model² over the other entries is a difference: its rounding error is relative to ‖model‖²
         table = np.concatenate(factors).astype(self.dtype, copy=False)
         starts = np.cumsum([0, *self.shape])[:-1]
         X = self.matrix
@@ -140,7 +140,7 @@ class SparseTensor(Tensor):
 
     @cached_property
     def _rows(self) -> Array:
-        """The row of the last mode that each entry lies in, for tensors of less than `EXACT` entries."""
+        """The row of each entry if all modes but the last are flattened. For tensors of at most `EXACT` entries."""
         return np.asarray(np.ravel_multi_index(tuple(self.matrix.coords[:-1]), self.shape[:-1]))
 
     def subtract_from(self, model: Array, start: int) -> None:
@@ -187,7 +187,7 @@ def stored_errors(values: Any, coords: Any, starts: Any, table: Any) -> tuple[fl
 
 @kernel
 def matching_products(values: Any, rows: Any, others: Any, i: int, size: int) -> Any:
-    """The inner product of slice i with each slice; entries that agree in all other modes follow each other."""
+    """The inner product of slice i with each slice. Entries with equal coordinates in all other modes are adjacent."""
     sums = np.zeros(size)
     start = 0
     while start < values.size:

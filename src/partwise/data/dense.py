@@ -15,7 +15,7 @@ from .values import as_floats, check_scale, check_values
 
 
 class DenseData(Matrix):
-    """A dense array, in C or Fortran order; other strides are copied once."""
+    """A dense array in C or Fortran order. Other layouts are copied once."""
 
     def __init__(self, X: Any, check: bool = True) -> None:
         array = as_floats(X)
@@ -34,7 +34,7 @@ class DenseData(Matrix):
         return DenseData(self.matrix[which], check=False)
 
     def _filled(self, rows: Any) -> Array:
-        """Some samples."""
+        """Return some samples."""
         return np.asarray(self.matrix[rows])
 
     def _offenders(self) -> tuple[int, int, float]:
@@ -44,7 +44,7 @@ class DenseData(Matrix):
             if len(bad):
                 i, j = int(bad[0, 0]), int(bad[0, 1])
                 return i + rows.start + self.first, j, float(filled[i, j])
-        raise AssertionError("unreachable: the least or the largest value is bad")
+        raise AssertionError("unreachable: the minimum or the maximum is invalid")
 
     def _chunks(self) -> list[slice]:
         step = max(1, CHUNK_ENTRIES // self.shape[1])
@@ -52,7 +52,7 @@ class DenseData(Matrix):
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         X = self.matrix if mode else self.matrix.T
-        if X.shape[0] > X.shape[1]:  # threads share the longer side
+        if X.shape[0] > X.shape[1]:  # split the longer side among the threads
             out.T[...] = summed_product(rest, X)
         else:
             product(rest.T, X, out.T)

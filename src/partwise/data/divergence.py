@@ -1,4 +1,4 @@
-"""The same X for another loss: the Kullback–Leibler divergence, which needs the model at every entry of X."""
+"""X with the Kullback–Leibler divergence as the loss, which needs the model at every entry of X."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .matrix import Matrix, Wrapped
 class DivergenceData(Wrapped):
     """X with the loss Σ x·log(x / model) − x + model, where model = activations · ``middle`` · componentsᵀ.
 
-    Its statistics are `Ratios`, which only multiplicative updates understand. Sparse data is read where it is stored.
+    Its statistics are `Ratios`, which only multiplicative updates accept. Of sparse data, only stored entries are read.
     """
 
     squared = False

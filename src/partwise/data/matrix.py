@@ -1,4 +1,4 @@
-"""What the loop and the starts may ask of X, and what dense and sparse matrices share."""
+"""The interface of data, and the base classes of matrices."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 
-CHUNK_ENTRIES = 2**18  # of the largest temporary that a pass over X may make
-Form = Callable[[Sequence[Array], int], Array]  # a slice, times a vector for each of its modes but one
+CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
+Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
 
 
 class Data(Protocol):
-    """What the loop, the starts and the recipes may ask of X, wherever it lies: one factor for each of its modes."""
+    """The interface of all data, in memory, on disk or on a cluster. The model has one factor for each mode of X."""
 
     dtype: np.dtype[Any]
-    squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which three sums tell
+    squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which follows from `Stats`
 
     @property
     def complete(self) -> bool:
@@ -29,12 +29,12 @@ class Data(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many samples, features, …"""
+        """The numbers of samples, features, …"""
         ...
 
     @property
     def size(self) -> int:
-        """How many entries a pass goes through."""
+        """The number of entries that a pass reads."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Data(Protocol):
 
     @property
     def matrix(self) -> Any:
-        """X, for linear algebra that takes arrays and scipy's sparse matrices (a start's truncated SVD)."""
+        """X as an array or a SciPy sparse matrix, for linear algebra (the truncated SVD of a start)."""
         ...
 
     def sqnorms(self, mode: int) -> Array:
@@ -52,59 +52,59 @@ class Data(Protocol):
         ...
 
     def counts(self, mode: int) -> Array:
-        """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
+        """The number of observed entries of each sample (mode 0) or feature (mode 1)."""
         ...
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        """‖X − model‖², from the residual itself: exact where the statistics cancel."""
+        """‖X − model‖², computed from the residual: accurate near a perfect fit, where the statistics cancel."""
         ...
 
 
 class Sliced(Data, Protocol):
-    """What can be asked of a matrix or a tensor that lies in one place."""
+    """The interface of matrices and tensors in memory."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """The statistics of ``factors[mode]``, given the Gram matrix of every factor.
+        """Return the statistics of ``factors[mode]``, given the Gram matrix of every factor.
 
         The arrays belong to the data: the next call for the same mode overwrites them.
         """
         ...
 
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
+        """Return the loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
         ...
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, whose statistics are ``stats``."""
+        """‖·‖² of the residual of each slice of one mode, given its statistics."""
         ...
 
     def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        """What the model leaves of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
+        """The residual of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
         ...
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """What the model leaves of X, times a vector for every mode but one, in double precision."""
+        """The residual X − model times a vector for every mode but one, in double precision."""
         ...
 
 
 class Whole(Sliced, Protocol):
-    """What can be asked of a matrix that lies in one place."""
+    """The interface of matrices in memory."""
 
     def times(self, vector: Array, mode: int) -> Array:
-        """X·vector (mode 0: one number a sample) or Xᵀ·vector (mode 1: one a feature), in double precision."""
+        """X·vector (mode 0) or Xᵀ·vector (mode 1), in double precision."""
         ...
 
     def vectors(self, mode: int, which: Array) -> Array:
-        """Samples (mode 0) or features (mode 1) of X, as the columns of a dense array."""
+        """Return samples (mode 0) or features (mode 1) of X as the columns of a dense array."""
         ...
 
     def subset(self, which: Array) -> Matrix:
-        """Some of the samples, in memory."""
+        """Return some of the samples, in memory."""
         ...
 
 
 class InMemory(ABC):
-    """What matrices and tensors in memory share."""
+    """The base class of matrices and tensors in memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -117,7 +117,7 @@ class InMemory(ABC):
 
     @property
     def size(self) -> int:
-        """How many entries a pass goes through: those that are stored."""
+        """The number of stored entries, which a pass reads."""
         return int(self.matrix.size)
 
     @cached_property
@@ -127,10 +127,10 @@ class InMemory(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse values that no factorization can use."""
+        """Raise ValueError for NaN, infinite or negative values."""
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        """The loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
+        """Return the loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
         return stats.loss(factors[mode], grams[mode])
 
     @cached_property
@@ -146,11 +146,11 @@ class InMemory(ABC):
 
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
-        """The same, found by a pass."""
+        """The same, computed by a pass over X."""
 
 
 class Matrix(InMemory):
-    """What dense and sparse matrices share; ``first`` is the number of its first sample, if it is a chunk of X."""
+    """The base class of dense and sparse matrices. If it is a chunk, ``first`` is the index of its first sample."""
 
     shape: tuple[int, int]
     first = 0
@@ -162,41 +162,41 @@ class Matrix(InMemory):
 
     @abstractmethod
     def subset(self, which: Array) -> Matrix:
-        """Some of the samples."""
+        """Return some of the samples."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         return Stats(self.cross(factors[1 - mode], mode), grams[1 - mode], self.sqnorm)
 
     def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Stats:
-        """The statistics without ‖X‖², where that is the same for all factors; what is None need not be known."""
+        """Return the statistics without ‖X‖² (included if entries are missing). A Gram matrix may be None: unknown."""
         other = grams[1 - mode]
         return Stats(self.cross(factors[1 - mode], mode), gram(factors[1 - mode]) if other is None else other, 0.0)
 
     def patterns(self, parts: Array) -> Iterator[tuple[Any, Stats]]:
-        """Samples that are observed at the same features, and the statistics of their activations there."""
+        """Yield groups of samples with the same observed features, and the statistics of their activations."""
         yield slice(None), Stats(self.cross(parts, 0), gram(parts), self.sqnorm)
 
     def counts(self, mode: int) -> Array:
-        """How many entries of each sample (mode 0) or feature (mode 1) are observed."""
+        """The number of observed entries of each sample (mode 0) or feature (mode 1)."""
         return np.full(self.shape[mode], self.shape[1 - mode])
 
     @cached_property
     def unseen(self) -> Array:
-        """Samples that are missing altogether."""
+        """Samples without any observed entry."""
         return np.empty(0, dtype=int)
 
     def raw(self, which: Array) -> Array:
-        """Some samples, one a row, NaN where they are missing."""
+        """Return some samples as rows, with NaN for missing entries."""
         return self.vectors(0, which).T
 
     def cross(self, rest: Array, mode: int) -> Array:
-        """X·rest (mode 0) or Xᵀ·rest (mode 1); the next call for the same mode overwrites it."""
+        """X·rest (mode 0) or Xᵀ·rest (mode 1). The next call for the same mode overwrites it."""
         out = self.room(mode, rest.shape[1])
         self.multiply(rest, mode, out)
         return out
 
     def room(self, mode: int, r: int) -> Array:
-        """The array for products with ``r`` columns: the same as in the last call for this mode, if it fits."""
+        """Return the array for products with ``r`` columns. Calls for the same mode reuse it."""
         shape = (self.shape[mode], r)
         if mode not in self._cross or self._cross[mode].shape != shape:
             self._cross[mode] = np.empty(shape, dtype=self.dtype, order="F")
@@ -212,7 +212,7 @@ class Matrix(InMemory):
 
     @cached_property
     def floor(self) -> float:
-        """The least that a model's entry counts as, where X is divided by it: rounding beside the mean of X."""
+        """The lower limit of the model's entries when X is divided by them: machine epsilon times the mean of X."""
         mean = float(self.matrix.sum(dtype=float)) / (self.shape[0] * self.shape[1])
         return max(float(np.finfo(self.dtype).eps) * mean, float(np.finfo(self.dtype).tiny))
 
@@ -229,7 +229,7 @@ class Matrix(InMemory):
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
-        """What the model leaves of samples (mode 0) or features (mode 1), as the columns of a dense array."""
+        """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
         return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
 
     def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
@@ -245,7 +245,7 @@ class Matrix(InMemory):
 
 
 class Wrapped:
-    """The same X for another model or another loss; what is not said anew, X itself answers."""
+    """X with another model or loss. Everything that is not redefined is delegated to ``data``."""
 
     matrix: Any
     times: Any
@@ -262,26 +262,26 @@ class Wrapped:
         self.sqnorm = data.sqnorm
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copies and pickles look for
+        if name.startswith("__"):  # copy and pickle look for special methods before ``data`` is set
             raise AttributeError(name)
         return getattr(vars(self)["data"], name)
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), from its statistics."""
+        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), given its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
 
 def row_errors(sqnorms: Array, factor: Array, stats: Stats) -> Array:
-    """‖·‖² of the residual of each row that a factor stands for, from the row's own and its statistics."""
+    """‖·‖² of the residual of each slice of X, given ‖·‖² of the slice, its rows of the factor, and the statistics."""
     own = factor.astype(float)
     errors = sqnorms - 2 * np.einsum("ij,ij->i", own, stats.cross, dtype=float)
     return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse what is not samples × features."""
+    """Raise ValueError if X is not samples × features, or is empty."""
     if len(shape) != 2 or not all(shape):
-        raise ValueError(f"X has shape {shape}: give samples × features, at least one of each")
+        raise ValueError(f"X has shape {shape}: X must be samples × features, with at least one of each")
 
 
 @kernel

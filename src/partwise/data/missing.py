@@ -1,13 +1,14 @@
-"""Matrices with missing entries, by expectation and maximisation (EM): what is missing is what the model says.
+"""Matrices with missing entries, by expectation–maximisation (EM): missing entries are replaced by the model.
 
-The statistics of a factor F are those of X completed with the present model. With R the observed residual, zero where X
+The statistics of a factor F are those of X completed with the current model. With R the observed residual, zero where X
 is missing,
 
     cross = R·rest + F·gram,      ‖completed X‖² = ‖R‖² + 2⟨F, R·rest⟩ + ⟨FᵀF, gram⟩,
 
-so that any update for complete data serves. The loss of the completed matrix is nowhere below the observed one,
-½‖R‖², and equal to it at the present F: where the one falls, so does the other. R is only ever formed for some rows at
-a time. A pass tells the loss and one factor's statistics together, so that an iteration has no pass more than factors.
+so that any update for complete data can be used. The loss of the completed matrix is an upper bound of the observed
+loss, ½‖R‖², and is equal to it at the current F. An update that lowers the bound therefore lowers the observed loss. R
+is formed for a few rows at a time. One pass computes the loss together with the statistics of one factor, so that an
+iteration needs one pass for each factor.
 
 Reference: S. Zhang, W. Wang, J. Ford and F. Makedon, "Learning from incomplete ratings using non-negative matrix
 factorization", SIAM Data Mining 2006.
@@ -30,7 +31,7 @@ from .values import check_values
 
 
 class Visit(NamedTuple):
-    """What a pass has found: the statistics of one factor, and ‖R‖²."""
+    """The results of a pass: the statistics of one factor, and ‖R‖²."""
 
     grams: tuple[Array, ...]
     mode: int
@@ -38,34 +39,34 @@ class Visit(NamedTuple):
     squares: float
 
     def at(self, grams: Sequence[Array]) -> bool:
-        """Whether the factors are still the same: a Gram matrix is a new array whenever its factor has changed."""
+        """Whether the factors are unchanged. A Gram matrix is a new array whenever its factor has changed."""
         return all(mine is yours for mine, yours in zip(self.grams, grams, strict=True))
 
 
 class Missing(Matrix):
-    """What dense and sparse matrices with missing entries share."""
+    """The base class of dense and sparse matrices with missing entries."""
 
     complete = False
     _last: Visit | None = None
 
     @abstractmethod
     def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
-        """out ← R·rest; ‖R‖²."""
+        """Write R·rest to ``out`` and return ‖R‖²."""
 
     @abstractmethod
     def observed(self, which: Any) -> Array:
-        """Where some samples are observed (as many × features)."""
+        """The observed mask of some samples (samples × features)."""
 
     @abstractmethod
     def digests(self) -> list[bytes]:
-        """A digest for each sample of where it is observed."""
+        """A digest of the observed mask of each sample."""
 
     @abstractmethod
     def observed_values(self, which: Array, features: Array) -> Array:
-        """Some samples of equal pattern, at the features that are observed."""
+        """The values of samples with the same observed ``features`` (samples × features)."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """Those of X completed with the model; the same pass tells the loss."""
+        """Return the statistics of X completed with the model. The same pass computes the loss."""
         if self._last is None or self._last.mode != mode or not self._last.at(grams):
             own, other = factors[mode], grams[1 - mode]
             cross = self.room(mode, own.shape[1])
@@ -76,7 +77,7 @@ class Missing(Matrix):
         return self._last.stats
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        """The observed loss, from the pass that the next update needs."""
+        """Return the observed loss, from the pass that the next update needs anyway."""
         if self._last is None or not self._last.at(grams):
             self.statistics(factors, grams, 1 - mode)
         assert self._last is not None
@@ -102,23 +103,23 @@ class Missing(Matrix):
 
     @cached_property
     def unseen(self) -> Array:
-        """Samples that are missing altogether."""
+        """Samples without any observed entry."""
         return np.flatnonzero(self.counts(0) == 0)
 
     @cached_property
     def means(self) -> Array:
-        """The mean of each feature where it is observed."""
+        """The mean of the observed entries of each feature."""
         return np.asarray(self.times(np.ones(self.shape[0]), 1) / np.maximum(self.counts(1), 1), dtype=self.dtype)
 
     def ratios(self, left: Array, right: Array, mode: int) -> Array:
-        raise ValueError("the divergence needs all entries of X: impute them, or take the squared loss")
+        raise ValueError("the divergence needs all entries of X: impute missing entries, or use the squared loss")
 
     def divergence(self, left: Array, right: Array) -> float:
-        raise ValueError("the divergence needs all entries of X: impute them, or take the squared loss")
+        raise ValueError("the divergence needs all entries of X: impute missing entries, or use the squared loss")
 
 
 class MissingDense(Missing, DenseData):
-    """An array, missing where ``mask`` is false, or where it is NaN."""
+    """An array whose entries are missing where ``mask`` is false or, without a mask, where they are NaN."""
 
     def __init__(self, X: Any, mask: Array | None = None, check: bool = True) -> None:
         self.mask = mask
@@ -131,11 +132,11 @@ class MissingDense(Missing, DenseData):
         return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
 
     def _filled(self, rows: Any) -> Array:
-        """Some samples, zero where they are missing."""
+        """Return some samples, with zeros for missing entries."""
         return np.where(self.observed(rows), self.matrix[rows], self.dtype.type(0))
 
     def residual(self, factors: Sequence[Array], rows: Any) -> Array:
-        """R for some samples."""
+        """Return R for some samples."""
         residual = factors[0][rows] @ factors[1].T
         np.subtract(self.matrix[rows], residual, out=residual)
         np.copyto(residual, 0, where=~self.observed(rows))
@@ -198,7 +199,7 @@ class MissingDense(Missing, DenseData):
         return np.concatenate([read(rows) @ vector for rows in self._chunks()]).astype(float)
 
     def vectors(self, mode: int, which: Array) -> Array:
-        """What is missing is the feature's mean."""
+        """Return samples or features as columns, with missing entries replaced by the feature's mean."""
         if mode == 0:
             return np.asfortranarray(np.where(self.observed(which), self.matrix[which], self.means).T)
         seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
@@ -213,11 +214,11 @@ class MissingDense(Missing, DenseData):
 
 
 def check_seen(counts: Array) -> None:
-    """Refuse features that no sample knows, given how often each is observed."""
+    """Raise ValueError if a feature is missing in all samples, given the number of samples that have it."""
     unseen = np.flatnonzero(counts == 0)
     if unseen.size:
         some = ", ".join(map(str, unseen[:5])) + (", …" if unseen.size > 5 else "")
         raise ValueError(
-            f"{unseen.size} of the features of X ({some}) are missing in all samples, and no part can know "
-            "them: drop them"
+            f"{unseen.size} of the features of X ({some}) are missing in all samples, so no component can be learned "
+            "for them: drop them"
         )

@@ -1,4 +1,7 @@
-"""Sparse matrices that store what is observed: the rest is missing, not zero. Costs follow the observed entries."""
+"""Sparse matrices that store the observed entries. The others are missing, not zero.
+
+The cost is proportional to the number of observed entries.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .sparse import SparseData, dot
 
 
 class MissingSparse(Missing, SparseData):
-    """A sparse matrix that stores what is observed, zeros too; what it does not store is missing."""
+    """A sparse matrix that stores the observed entries, including zeros. Entries that are not stored are missing."""
 
     def subset(self, which: Array) -> MissingSparse:
         return MissingSparse(self.matrix[which], check=False)
@@ -30,7 +33,7 @@ class MissingSparse(Missing, SparseData):
         return X.data, X.indices, X.indptr, left, right
 
     def residual(self, factors: Sequence[Array]) -> sp.csr_array:
-        """R, with the pattern of X."""
+        """Return R, with the sparsity pattern of X."""
         values = stored_residuals(*self._stored(factors))
         return sp.csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape)
 
@@ -73,7 +76,7 @@ class MissingSparse(Missing, SparseData):
         return SparseData(self.residual(factors), check=False).times(vectors[0], mode)
 
     def vectors(self, mode: int, which: Array) -> Array:
-        """What is missing is the feature's mean."""
+        """Return samples or features as columns, with missing entries replaced by the feature's mean."""
         if mode == 0:
             return np.asfortranarray(np.where(self.observed(which), self.matrix[which].toarray(), self.means).T)
         seen = sp.csr_array((np.ones_like(self.matrix.data), self.matrix.indices, self.matrix.indptr), self.shape)
@@ -82,9 +85,9 @@ class MissingSparse(Missing, SparseData):
 
 
 def as_observed(X: Any, observed: Any, missing: bool) -> Matrix:
-    """X where ``observed`` is true (or 1); values elsewhere are not looked at. ``missing``: nor is NaN.
+    """Return X as data whose entries are missing where ``observed`` is false and, with ``missing``, where X is NaN.
 
-    Dense if both are, else sparse.
+    Values of missing entries are ignored. The data is dense if both X and ``observed`` are, and sparse otherwise.
     """
     observed = observed if sp.issparse(observed) else np.asarray(observed)
     check_observed(observed, X.shape)
@@ -108,16 +111,16 @@ def as_observed(X: Any, observed: Any, missing: bool) -> Matrix:
 
 
 def check_observed(observed: Any, shape: tuple[int, ...]) -> None:
-    """Refuse what does not say of each entry whether it is observed."""
+    """Raise ValueError if ``observed`` is not a boolean mask of X's shape."""
     if observed.shape != shape:
-        raise ValueError(f"observed has shape {observed.shape} and X {shape}: give one entry for each of X")
+        raise ValueError(f"observed has shape {observed.shape} and X has {shape}: give a mask of the shape of X")
     values = observed.tocsr().data if hasattr(observed, "tocsr") else observed
     if values.dtype != bool and (values.dtype.kind not in "uif" or not np.isin(values, (0, 1)).all()):
-        raise ValueError("observed holds other values than 0 and 1: give True where X is observed, else False")
+        raise ValueError("observed has values other than 0 and 1: give True where X is observed, False elsewhere")
 
 
 def stored_at(X: Any, rows: Array, columns: Array) -> Array:
-    """The entries of a sparse matrix at some places, in the order of rows; what is not stored is zero."""
+    """The entries of a sparse matrix at the given rows and columns. Entries that are not stored are zero."""
     X = sp.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -143,7 +146,7 @@ def stored_residuals(values: Any, indices: Any, starts: Any, left: Any, right: A
 
 @kernel
 def residual_products(values: Any, indices: Any, starts: Any, left: Any, right: Any, out: Any, by_rows: bool) -> float:
-    """out ← R·right, or Rᵀ·left, from zero; ‖R‖². R, what the model leaves of the stored entries, is never formed."""
+    """Add R·right or Rᵀ·left to ``out`` and return ‖R‖². R, the residual at the stored entries, is never formed."""
     total = 0.0
     for i in range(starts.size - 1):
         for e in range(starts[i], starts[i + 1]):

@@ -1,4 +1,4 @@
-"""scipy's sparse matrices and arrays."""
+"""SciPy sparse matrices and arrays."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .values import check_scale, check_values, precision
 
-LEAST = 256  # compressed rows for which a thread of their own pays
+LEAST = 256  # compressed rows per thread, at least
 
 
 class SparseData(Matrix):
-    """A scipy sparse matrix or array, CSR or CSC (others are converted to CSR), never made dense."""
+    """A SciPy sparse matrix or array in CSR or CSC format (others are converted to CSR). It is never made dense."""
 
     def __init__(self, X: Any, check: bool = True) -> None:
         self.shape, self.dtype = X.shape, precision(X.dtype)
@@ -28,7 +28,7 @@ class SparseData(Matrix):
             X = X.tocsr()
         X = X.astype(self.dtype, copy=False)
         aligned = all(array.flags.aligned for array in (X.data, X.indices, X.indptr))  # as in `as_floats`
-        if not (aligned and X.has_canonical_format):  # entries stored twice mean their sum
+        if not (aligned and X.has_canonical_format):  # duplicate entries are summed
             X = X.copy()
             X.sum_duplicates()
         self.matrix = X
@@ -104,7 +104,7 @@ def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, fir
         row = out[i]
         row[:] = 0
         e = starts[i]
-        while e + 4 <= starts[i + 1]:  # one reading and writing of the row for four entries
+        while e + 4 <= starts[i + 1]:  # four entries for each read and write of the row
             x0, x1, x2, x3 = values[e], values[e + 1], values[e + 2], values[e + 3]
             y0, y1, y2, y3 = rest[indices[e]], rest[indices[e + 1]], rest[indices[e + 2]], rest[indices[e + 3]]
             for a in range(r):
@@ -144,7 +144,7 @@ def stored_square_sums(values: Any, starts: Any) -> Any:
 
 @kernel
 def scattered_square_sums(values: Any, indices: Any, size: int) -> Any:
-    """The same across the compressed direction."""
+    """The sum of squares along the other direction."""
     sums = np.zeros(size)
     for e in range(values.size):
         sums[indices[e]] += np.float64(values[e]) * np.float64(values[e])

@@ -1,4 +1,4 @@
-"""Arrays that stay where they are stored, and are read in chunks of samples while the last chunk is worked on."""
+"""Arrays on disk, read in chunks of samples. The next chunk is read while the current one is processed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .chunks import Chunked, Held, Start, Step, named
 from .matrix import Matrix, check_shape
 from .values import precision
 
-LIMIT = 2**30  # bytes that X may take in memory, if the user names no limit
-CHUNK = 2**27  # bytes of a chunk at most: larger ones are not read faster
-AT_ONCE = 2**30  # bytes that one call reads at most
-BUFFERS = 4  # chunks that the limit must allow for: one being read, one worked on, and what is made of them
+LIMIT = 2**30  # bytes of memory for X, by default
+CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
+AT_ONCE = 2**30  # bytes read by one call, at most
+BUFFERS = 4  # chunks within the memory limit: one being read, one being processed, and their converted copies
 
 
 class Stored:
-    """Anything with shape, dtype and row slicing: zarr arrays, HDF5 datasets, memory maps."""
+    """An object with shape, dtype and row slicing: a zarr array, an HDF5 dataset, or a memory map."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
@@ -34,53 +34,53 @@ class Stored:
         self.stride = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
 
     def check_kind(self) -> None:
-        """Refuse what no factorization can use; ``kind`` is the precision to work in."""
+        """Raise ValueError for an unusable shape or dtype, and set ``kind``, the dtype for computations."""
         check_shape(self.shape)
         self.kind = precision(self.dtype)
 
     @property
     def nbytes(self) -> int:
-        """What X takes in memory."""
+        """The bytes that X takes in memory."""
         return self.shape[0] * self.shape[1] * self.kind.itemsize
 
     def whole(self) -> Array:
-        """X in memory."""
+        """Load X into memory."""
         self.check()
         return self.read(0, self.shape[0], np.empty(self.shape, dtype=self.dtype))
 
     def check(self) -> None:
-        """Refuse to go on when the array is no longer what it was."""
+        """Raise ValueError if the array has changed its shape, or its file was truncated."""
         now = present_shape(self.array)
         if now != self.shape:
-            raise ValueError(f"X had shape {self.shape} and now has {now}: it must not change")
+            raise ValueError(f"X had shape {self.shape} and now has {now}: X must not change during a fit")
         mapped = getattr(self.array, "_mmap", None)
         if isinstance(self.array, np.memmap) and mapped is not None:
             need = len(mapped) + self.array.offset - self.array.offset % mmap.ALLOCATIONGRANULARITY
-            if mapped.size() < need:  # reading on would end the process
-                raise ValueError(f"the memory map's file is cut off: {mapped.size()} of {need} bytes are left")
+            if mapped.size() < need:  # reading beyond the end would crash the process
+                raise ValueError(f"the file of the memory map is truncated: {mapped.size()} of {need} bytes are left")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
-        """Samples ``first`` up to ``end``, in the buffer or not."""
+        """Return samples ``first`` to ``end``. They may use the buffer."""
         rows = np.asarray(self.array[first:end])
         if rows.shape != (end - first, self.shape[1]):
             raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, self.shape[1])}")
-        if isinstance(self.array, np.memmap):  # so that the disk is waited for here, not where it is worked on
+        if isinstance(self.array, np.memmap):  # copy, so that this thread waits for the disk and not the computation
             np.copyto(buffer[: end - first], rows)
             return buffer[: end - first]
         return rows
 
 
 def present_shape(array: Any) -> tuple[int, ...]:
-    """The shape of an array as it is stored now; zarr's arrays only know what it was when they were opened."""
+    """The current shape of a stored array. A zarr array only knows its shape when it was opened."""
     if type(array).__module__.split(".")[0] == "zarr":
-        import zarr  # whoever has a zarr array has zarr
+        import zarr  # optional
 
         array = zarr.open_array(array.store, path=array.path, mode="r")
     return tuple(array.shape)
 
 
 class StoredFile(Stored):
-    """Rows that lie one after the other in a file, which stays open."""
+    """Rows stored contiguously in a file, which stays open."""
 
     stride = 1
 
@@ -92,59 +92,62 @@ class StoredFile(Stored):
         weakref.finalize(self, os.close, self.file)
 
     def check(self) -> None:
-        """Refuse a file that is too short, before anything is read from it."""
+        """Raise ValueError if the file is too short."""
         size, need = os.fstat(self.file).st_size, self.offset + self.row * self.shape[0]
         if size < need:
-            raise ValueError(f"{self.path} is cut off: it has {size} bytes of the {need} that {self.shape} needs")
+            raise ValueError(f"{self.path} is truncated: {size} of {need} bytes are left, for shape {self.shape}")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
-        """Samples ``first`` up to ``end``, read into the buffer."""
+        """Read samples ``first`` to ``end`` into the buffer."""
         rows = buffer[: end - first]
         view, done = memoryview(rows.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
         while done < len(view):
             got = os.preadv(self.file, [view[done : done + AT_ONCE]], self.offset + first * self.row + done)
             if not got:
-                raise ValueError(f"{self.path} is cut off: it ends before sample {end - 1}")
+                raise ValueError(f"{self.path} is truncated: it ends before sample {end - 1}")
             done += got
         return rows
 
 
 def as_stored(X: Any) -> Stored:
-    """What is known about where X is stored: a .npy path, or anything that can be sliced."""
+    """Open a .npy file by its path, or wrap an array that can be sliced."""
     if not isinstance(X, str | os.PathLike):
         return Stored(X)
     path = Path(X)
     if path.suffix != ".npy":
-        raise ValueError(f"X={os.fspath(path)!r}: only .npy files are read by name; open others and give the array")
+        raise ValueError(f"X={os.fspath(path)!r} is not a .npy file: open other formats yourself and give the array")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise type(error)(f"X={os.fspath(path)!r} cannot be read: {error.strerror}; give the path of a file") from error
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a .npy file that can be read, or it is cut off: {error}") from error
+        raise ValueError(f"{path} is not a valid .npy file, or it is truncated: {error}") from error
     if not isinstance(array, np.memmap):
-        raise ValueError(f"{path} is not a .npy file but an archive of several: load it, and give the array")
-    if array.ndim == 2 and array.flags.c_contiguous and hasattr(os, "preadv"):  # Windows has none: it is mapped
+        raise ValueError(f"{path} is an .npz archive, not a .npy file: load it and give one of its arrays")
+    if array.ndim == 2 and array.flags.c_contiguous and hasattr(os, "preadv"):  # missing on Windows
         return StoredFile(path, array.offset, array.shape, array.dtype)
     return Stored(array)
 
 
 class StoredData(Chunked):
-    """A stored array, read in chunks of samples; a thread reads the next while the last is worked on."""
+    """A stored array, read in chunks of samples. A thread reads the next chunk while the current one is processed."""
 
     def __init__(self, stored: Stored, limit: int, missing: bool = False) -> None:
         self.missing = missing
         self.stored, self.shape, self.dtype = stored, (stored.shape[0], stored.shape[1]), stored.kind
         row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
         if row * BUFFERS > limit:
-            raise ValueError(f"memory_limit={limit}: {BUFFERS} samples of {row} bytes must fit; raise it")
+            raise ValueError(
+                f"memory_limit={limit} is too small: {BUFFERS} samples of {row} bytes must fit; "
+                f"raise it to at least {BUFFERS * row}"
+            )
         rows = max(1, min(limit // BUFFERS, CHUNK) // row)
         if rows > stored.stride:
             rows -= rows % stored.stride
         self.bounds = [*range(0, self.shape[0], rows), self.shape[0]]
 
     def chunks(self) -> Iterator[Matrix]:
-        """One pass. Each chunk is good until the next one is asked for."""
+        """Yield the chunks. Each chunk is valid until the next one is requested."""
         self.stored.check()
         rows = self.bounds[1] - self.bounds[0]
         buffers = [np.empty((rows, self.shape[1]), dtype=self.stored.dtype) for _ in range(2)]
@@ -164,7 +167,7 @@ class StoredData(Chunked):
                 yield chunk
 
     def total(self, question: Callable[[Matrix], Any]) -> Any:
-        """The sum of the answers of all chunks."""
+        """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):
             with named(k, self.bounds[k], self.bounds[k + 1]):
@@ -173,16 +176,16 @@ class StoredData(Chunked):
         return total
 
     def hold(self, start: Start, r: int) -> HeldHere:
-        """Activations in an array of this process."""
+        """Return activations held in an array of this process."""
         return HeldHere(self, start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Some of the samples (in rising order), in memory."""
+        """Load some of the samples (indices in increasing order) into memory."""
         self.stored.check()
         found = np.empty((len(which), self.shape[1]), dtype=self.dtype)
         step = min(self.stored.stride, self.bounds[1])
         buffer = np.empty((step, self.shape[1]), dtype=self.stored.dtype)
-        bounds = np.flatnonzero(np.diff(which // step, prepend=-1, append=-1))  # what is stored together is read once
+        bounds = np.flatnonzero(np.diff(which // step, prepend=-1, append=-1))  # read each stored chunk once
         for start, stop in pairwise(bounds.tolist()):
             first = which[start] // step * step
             rows = self.stored.read(first, min(first + step, self.shape[0]), buffer)
@@ -191,7 +194,7 @@ class StoredData(Chunked):
 
 
 class HeldHere(Held):
-    """Activations in memory, beside data that is not."""
+    """Activations in memory, for data on disk."""
 
     def __init__(self, data: StoredData, start: Start, r: int) -> None:
         super().__init__(data, r)
@@ -201,7 +204,7 @@ class HeldHere(Held):
             self.array[first:end] = start(first, end)
 
     def sweep(self, step: Step) -> Any:
-        """Let every chunk take a step; the sum of what they return."""
+        """Apply ``step`` to every chunk and return the sum of the results."""
         scale, self.scale = self.scale, None
 
         def visit(chunk: Matrix) -> Any:
@@ -213,7 +216,7 @@ class HeldHere(Held):
         return self.data.total(visit)
 
     def gram(self) -> Array:
-        """AᵀA of the activations A, without a look at X."""
+        """AᵀA of the activations A, without reading X."""
         return gram(self.collected())
 
     def collected(self) -> Array:

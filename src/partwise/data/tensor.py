@@ -1,7 +1,8 @@
-"""Tensors of any order, for the model Σ_j a_j ∘ b_j ∘ c_j ∘ … (CP), which has a factor for each mode.
+"""Tensors of any order, for the CP model Σ_j a_j ∘ b_j ∘ c_j ∘ …, which has one factor for each mode.
 
 With all other factors fixed, the statistics of one mode are those of its unfolding: cross is X times the Khatri–Rao
-product of the others ("MTTKRP"), which is never formed, and gram the entrywise product of their Gram matrices.
+product of the other factors ("MTTKRP"), and gram is the entrywise product of their Gram matrices. The Khatri–Rao
+product is never formed.
 """
 
 from __future__ import annotations
@@ -18,50 +19,50 @@ from ..statistics import Array, Stats
 from .matrix import CHUNK_ENTRIES, Form, InMemory, row_errors, square_sums
 from .values import as_floats, check_scale, check_values
 
-SHRINK = 4  # the first product leaves at most so small a share of X, where it can
+SHRINK = 4  # the first contraction reduces X by this factor, if possible
 
 
 class Tensor(InMemory):
-    """What dense and sparse tensors share."""
+    """The base class of dense and sparse tensors."""
 
     def __init__(self, check: bool) -> None:
         super().__init__()
         if check:
             if len(self.shape) < 2 or not all(self.shape):
-                raise ValueError(f"X has shape {self.shape}: give a tensor of two or more modes, none of them empty")
+                raise ValueError(f"X has shape {self.shape}: X must have two or more modes, none of them empty")
             self.check()
             check_scale(self.peak, self.dtype)
 
     def counts(self, mode: int) -> Array:
-        """How many entries of each slice of one mode are observed: all of them."""
+        """The number of observed entries of each slice of one mode: all of them."""
         return np.full(self.shape[mode], math.prod(self.shape) // self.shape[mode])
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """The statistics of ``factors[mode]``, given the Gram matrix of every factor."""
+        """Return the statistics of ``factors[mode]``, given the Gram matrix of every factor."""
         others = [g for m, g in enumerate(grams) if m != mode]
         return Stats(self.cross(factors, grams, mode), np.prod(others, axis=0), self.sqnorm)
 
     def times(self, vectors: Sequence[Array], mode: int) -> Array:
-        """X times one vector for every mode but one, where ``vectors`` holds anything; in double precision."""
+        """X times one vector for every mode but ``mode``, in double precision. ``vectors[mode]`` is ignored."""
         columns = [np.asfortranarray(v[:, None], dtype=self.dtype) for v in vectors]
         return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, whose statistics are ``stats``."""
+        """‖·‖² of the residual of each slice of one mode, given its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        """What the model leaves of slice ``i`` of one mode."""
+        """The residual of slice ``i`` of one mode."""
         own, others = self.slice(mode, i), [f for m, f in enumerate(factors) if m != mode]
         return lambda vectors, m: own.times(vectors, m) - model_times(vectors, others, m, factors[mode][i])
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """What the model leaves of X, times a vector for every mode but one, in double precision."""
-        all_modes = [*vectors[:mode], factors[mode][:, 0], *vectors[mode:]]  # its own is not looked at
+        """The residual X − model times a vector for every mode but one, in double precision."""
+        all_modes = [*vectors[:mode], factors[mode][:, 0], *vectors[mode:]]  # that of ``mode`` is ignored
         return self.times(all_modes, mode) - model_times(all_modes, factors, mode)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        """‖X − model‖², from the residual itself: rows of X's last mode, some at a time."""
+        """‖X − model‖², computed from the residual, a few rows of X's last mode at a time."""
         *leading, last = (np.asarray(f, dtype=self.dtype) for f in factors)
         shape = tuple(len(f) for f in leading)
         step, rows = max(1, CHUNK_ENTRIES // max(last.shape)), math.prod(shape)
@@ -76,11 +77,11 @@ class Tensor(InMemory):
 
     @abstractmethod
     def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
-        """MTTKRP; the Gram matrices tell which products of the last call are still true (None: keep nothing)."""
+        """Return the MTTKRP. The Gram matrices tell which cached products are still valid; None: no cache."""
 
     @abstractmethod
     def slice(self, mode: int, i: int) -> Tensor:
-        """One slice, a tensor of an order less."""
+        """Return one slice: a tensor whose order is lower by one."""
 
     @abstractmethod
     def slice_products(self, mode: int, i: int) -> Array:
@@ -88,15 +89,15 @@ class Tensor(InMemory):
 
     @abstractmethod
     def subtract_from(self, model: Array, start: int) -> None:
-        """model ← X − model, for rows of the last mode from number ``start`` on."""
+        """model ← X − model, for rows of the last mode from row ``start`` on."""
 
 
 class DenseTensor(Tensor):
-    """A dense array, in C or Fortran order; other strides are copied once.
+    """A dense array in C or Fortran order. Other layouts are copied once.
 
-    X is contracted with the factors at one of its two ends by a single product with BLAS, and what is left, which is
-    small, mode by mode. What is left serves all modes at the other end for as long as those factors stay, so that an
-    iteration takes two passes over X, whatever the order.
+    X is contracted with the factors of its first or of its last modes by a single BLAS product. The result is small and
+    is contracted mode by mode. It is cached and serves all modes at the other end until one of those factors changes,
+    so that an iteration takes two passes over X, whatever its order.
     """
 
     def __init__(self, X: Any, check: bool = True) -> None:
@@ -118,10 +119,10 @@ class DenseTensor(Tensor):
             if bad.size:
                 place = [int(i) for i in np.unravel_index(start + bad[0], self.matrix.shape)]
                 return *(place[::-1] if self.backwards else place), float(part[bad[0]])
-        raise AssertionError("unreachable: the least or the largest value is bad")
+        raise AssertionError("unreachable: the minimum or the maximum is invalid")
 
     def _turned(self, mode: int) -> int:
-        """The axis of ``matrix`` that is this mode."""
+        """The axis of ``matrix`` for this mode."""
         return len(self.shape) - 1 - mode if self.backwards else mode
 
     def cross(self, factors: Sequence[Array], grams: Sequence[Array] | None, mode: int) -> Array:
@@ -144,13 +145,13 @@ class DenseTensor(Tensor):
         return reduced(left, factors, end, axis).T
 
     def _is_known(self, end: range, grams: Sequence[Array] | None) -> bool:
-        """Whether the product with the factors at this end is still true: a Gram matrix is new if its factor is."""
+        """Whether the cached product with the factors at this end is valid. A changed factor has a new Gram matrix."""
         if grams is None or end not in self._partials:
             return False
         return all(a is grams[m] for a, m in zip(self._partials[end][0], end, strict=True))
 
     def _contracted(self, factors: Sequence[Array], end: range, out: Array | None) -> Array:
-        """X times the factors at one end: r × the modes that are left, in one product."""
+        """Contract X with the factors at one end in a single product: r × the remaining modes."""
         rest, sizes = khatri_rao([factors[m] for m in end]), self.matrix.shape
         if end.start == 0:
             matrix, left = self.matrix.reshape(len(rest), -1), sizes[end.stop :]
@@ -173,7 +174,7 @@ class DenseTensor(Tensor):
         return inner_products(self._layers(mode), i)
 
     def _layers(self, mode: int) -> Array:
-        """X with three axes, of which the middle one is this mode."""
+        """X reshaped to three axes, with this mode in the middle."""
         axis, sizes = self._turned(mode), self.matrix.shape
         return self.matrix.reshape(math.prod(sizes[:axis]), sizes[axis], -1)
 
@@ -192,9 +193,10 @@ def model_times(vectors: Sequence[Array], factors: Sequence[Array], mode: int, w
 
 
 def two_ends(shape: tuple[int, ...], r: int, mode: int) -> list[range]:
-    """Modes that X may be contracted with first, for the statistics of ``mode``: at its beginning, at its end, or both.
+    """The modes to contract first for the statistics of ``mode``: the leading ones, the trailing ones, or either.
 
-    An end has as few modes as make the product small beside X; where ``mode`` is among both, all on one side of it.
+    An end has as few modes as make the product small relative to X. If both ends contain ``mode``, it has all modes on
+    the larger side of ``mode``.
     """
     order = len(shape)
     first = next(m for m in range(1, order) if m == order - 1 or math.prod(shape[:m]) >= SHRINK * r)
@@ -204,7 +206,7 @@ def two_ends(shape: tuple[int, ...], r: int, mode: int) -> list[range]:
 
 
 def khatri_rao(factors: Sequence[Array]) -> Array:
-    """All products of a row of each factor, the last running fastest."""
+    """The Khatri–Rao product: all products of one row of each factor, the last factor varying fastest."""
     product = factors[0]
     for f in factors[1:]:
         product = np.asfortranarray((product[:, None] * f).reshape(-1, f.shape[1]))
@@ -212,7 +214,7 @@ def khatri_rao(factors: Sequence[Array]) -> Array:
 
 
 def reduced(left: Array, factors: Sequence[Array], gone: range, mode: int) -> Array:
-    """Contract r × (all modes but those that are ``gone``) with all factors but that of ``mode``: r × its length."""
+    """Contract an array (r × all modes except ``gone``) with all factors except that of ``mode``: r × its length."""
     modes = [m for m in range(len(factors)) if m not in gone]
     r = len(left)
     while modes[-1] != mode:

@@ -1,8 +1,8 @@
-"""What is done with a chunk of a Dask array, in the worker where it lies, and the log of it.
+"""Tasks that process one chunk of a Dask array on a worker, and the log of the steps of a fit.
 
-The activations of a chunk stay in the worker that visited it last (`KEPT`), outside of any graph, so that graphs do not
-grow. They are a pure function of (chunk, start, steps so far); the steps are written down (`Log`), and a chunk whose
-activations are lost takes them again. A visit may be asked for twice: the second time it says what it said before.
+The activations of a chunk stay on the worker that visited it last (`KEPT`), outside of any graph, so that graphs do not
+grow. They are a pure function of (chunk, start, steps so far). The steps are logged (`Log`), and are repeated for a
+chunk whose activations are lost. Visits are idempotent: a repeated visit returns the same answer.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from .dense import DenseData
 from .matrix import Matrix
 from .sparse import SparseData
 
-AT_ONCE = 16  # steps that a lost chunk takes in one task
+AT_ONCE = 16  # steps that are repeated for a lost chunk in one task
 
 
 class ChunkState(NamedTuple):
-    """The steps that a chunk has taken, its activations after them, and what it returned at the last."""
+    """The number of steps applied to a chunk, its activations after them, and the answer to the last step."""
 
     taken: int
     activations: Array
     answer: Any
 
 
-KEPT: dict[tuple[str, int], ChunkState] = {}  # in each worker, by fit and chunk
-FORGOTTEN: deque[str] = deque(maxlen=1000)  # fits that are over: a visit that ends later must not keep anything
+KEPT: dict[tuple[str, int], ChunkState] = {}  # on each worker, by fit and chunk
+FORGOTTEN: deque[str] = deque(maxlen=1000)  # finished fits: a late visit must not store anything for them
 keeping = threading.Lock()
 
 
 class LostError(RuntimeError):
-    """What a worker kept is gone."""
+    """Activations were lost with their worker."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The sum of what chunks returned, and the chunks whose activations were lost."""
+    """The sum of the results of some chunks, and the chunks whose activations were lost."""
 
     total: Any = None
     lost: tuple[int, ...] = ()
@@ -60,13 +60,13 @@ class Answer:
 
 
 def added(answers: Sequence[Answer]) -> Answer:
-    """The sum of some answers, from the left."""
+    """Return the sum of the answers, added from left to right."""
     return sum(answers[1:], answers[0])
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which samples a chunk holds."""
+    """The samples of a chunk."""
 
     index: int
     first: int
@@ -74,33 +74,33 @@ class Place:
     kind: type[DenseData] = DenseData
 
     def matrix(self, block: Any, features: int) -> Matrix:
-        """The chunk's values as a matrix that knows its place."""
+        """Return the values of the chunk as a matrix that knows its first sample."""
         if block.shape != (self.end - self.first, features):
-            raise ValueError(f"it has shape {block.shape} instead of {(self.end - self.first, features)}")
+            raise ValueError(f"the chunk has shape {block.shape} instead of {(self.end - self.first, features)}")
         chunk: Matrix = SparseData(block, check=False) if sp.issparse(block) else self.kind(block, check=False)
         chunk.first = self.first
         return chunk
 
     def named(self) -> Any:
-        """Errors inside say which chunk they come from."""
+        """Return a context that adds the chunk to the message of an error."""
         return named(self.index, self.first, self.end)
 
 
 def ask(block: Any, features: int, place: Place, payload: bytes) -> Answer:
-    """Put a question to a chunk."""
+    """Return the answer of a chunk to a pickled question."""
     with place.named():
         return Answer(pickle.loads(payload)(place.matrix(block, features)))
 
 
 def take(block: Any, rows: Array) -> Any:
-    """Some samples of a chunk."""
+    """Return some samples of a chunk."""
     return block[rows]
 
 
 def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads: Sequence[bytes]) -> Answer:
-    """Let a chunk that has taken ``done`` steps take some more; the answer to the last.
+    """Apply further steps to a chunk after its first ``done`` steps, and return the answer to the last one.
 
-    A payload is (start, scale, step), pickled; the start matters where no step has been taken.
+    A payload is a pickled (start, scale, step). The start is used only if ``done`` is 0.
     """
     key, end = (fit, place.index), done + len(payloads)
     with place.named():
@@ -111,7 +111,7 @@ def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads
             return Answer(lost=(place.index,))
         steps = [pickle.loads(payload) for payload in payloads]
         chunk = place.matrix(block, features)
-        # a copy: should this visit be lost halfway, another one begins where it began
+        # a copy: if this visit fails halfway, a repeated one starts from the same activations
         activations = (
             np.array(before.activations, order="F") if before and done else steps[0][0](place.first, place.end)
         )
@@ -122,22 +122,24 @@ def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads
 
 
 def keep(key: tuple[str, int], what: ChunkState) -> None:
-    """Keep what a chunk has come to, unless its fit is over."""
+    """Store the activations of a chunk, unless its fit is over."""
     with keeping:
         if key[0] not in FORGOTTEN:
             KEPT[key] = what
 
 
 def kept(place: Place, fit: str, taken: int) -> Array:
-    """The activations of a chunk after so many steps, as they are kept in the worker that visited it."""
+    """Return the activations of a chunk after ``taken`` steps, as stored on this worker."""
     found = KEPT.get((fit, place.index))
     if found is None or found.taken != taken:
-        raise LostError(f"the activations of chunk {place.index} were lost with their worker: use transform")
+        raise LostError(
+            f"the activations of chunk {place.index} were lost with their worker: call transform to recompute them"
+        )
     return np.ascontiguousarray(found.activations)
 
 
 def solved(block: Any, features: int, place: Place, payload: bytes) -> Array:
-    """The activations of a chunk after one step from the start."""
+    """Return the activations of a chunk after one step from the start."""
     with place.named():
         start, _, step = pickle.loads(payload)
         chunk = place.matrix(block, features)
@@ -146,12 +148,12 @@ def solved(block: Any, features: int, place: Place, payload: bytes) -> Array:
 
 
 def unchanged(chunk: Matrix, activations: Array) -> tuple[Array, int]:
-    """The step that leaves everything as it is."""
+    """A step that changes nothing."""
     return activations, 0
 
 
 def forget(fit: str) -> None:
-    """Drop what a fit has left in this process, and what it may still bring."""
+    """Free the activations of a fit in this process, and refuse later ones."""
     with keeping:
         FORGOTTEN.append(fit)
         for key in [key for key in KEPT if key[0] == fit]:
@@ -159,12 +161,12 @@ def forget(fit: str) -> None:
 
 
 async def forget_there(fit: str) -> None:
-    """The same, as something that nobody waits for."""
+    """The same as a coroutine, so that the client need not wait."""
     forget(fit)
 
 
 class Log:
-    """The steps of a fit, on disk: memory does not grow with the number of iterations."""
+    """The steps of a fit. They are stored on disk, so that memory does not grow with the iterations."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -175,13 +177,13 @@ class Log:
         return len(self.ends) - 1
 
     def append(self, payload: bytes) -> None:
-        """Write down one more step."""
+        """Append one step."""
         self.file.seek(self.ends[-1])
         self.file.write(payload)
         self.ends.append(self.file.tell())
 
     def pieces(self) -> Iterator[tuple[int, list[bytes]]]:
-        """All steps, some at once, each time with the number of those before."""
+        """Yield all steps in groups, each with the number of steps before it."""
         for start in range(0, len(self), AT_ONCE):
             bounds = self.ends[start : start + AT_ONCE + 1]
             self.file.seek(bounds[0])

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, as its client sees them."""
+"""Communication between the client and the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from .visits import LostError, forget, forget_there
 
-PATIENCE = 1.0  # seconds to wait for an answer before a look whether those who are asked are still there
+PATIENCE = 1.0  # seconds to wait for a result before checking that its workers are alive
 
 
 def active_client() -> Any:
-    """The active `distributed.Client`, or None."""
+    """Return the active `distributed.Client`, or None."""
     try:
         from distributed import get_client
 
@@ -25,7 +25,7 @@ def active_client() -> Any:
 
 
 def awaited(client: Any, future: Any, homes: set[str]) -> Any:
-    """The result of a future; raises LostError if one of the workers that its tasks are bound to is gone."""
+    """Return the result of a future, once it is there. Raises LostError if one of ``homes``, its workers, is gone."""
     from distributed import wait
 
     patience = PATIENCE
@@ -34,31 +34,31 @@ def awaited(client: Any, future: Any, homes: set[str]) -> Any:
             wait(future, timeout=PATIENCE)
             return future.result(timeout=patience)
         except TimeoutError:
-            if future.status == "error":  # the task's own
+            if future.status == "error":  # the task itself raised TimeoutError
                 raise
             if not homes <= set(client.nthreads()):
                 raise LostError("a worker is gone") from None
-            if future.done():  # a large result takes its time
+            if future.done():  # transferring a large result takes time
                 patience *= 2
 
 
 def staying_at(home: str | None) -> Any:
-    """Tasks made inside go to that worker, and to no other."""
+    """Return a context in which tasks are restricted to one worker; None: to any."""
     return dask.annotate(workers=[home]) if home else nullcontext()
 
 
 def memory(client: Any) -> float:
-    """The bytes of memory that the workers have; infinite if one has no limit."""
+    """The total memory of the workers in bytes; infinite if one of them has no limit."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return float(sum(worker["memory_limit"] or np.inf for worker in workers))
 
 
 def forget_everywhere(client: Any, fit: str) -> None:
-    """Drop what a fit has left in the workers."""
+    """Free the activations of a fit on all workers."""
     forget(fit)
     if client is not None and client.status == "running":
         order = partial(client.run, forget_there, fit, wait=False)
-        if client.asynchronous:  # the garbage collector has come by in the client's own thread, which awaits it later
+        if client.asynchronous:  # garbage collection runs in the client's own thread, which cannot block here
             client.loop.add_callback(order)
         else:
             order()

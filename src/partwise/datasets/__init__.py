@@ -1,7 +1,7 @@
-"""Data to try things on: generators that know their parts, and small public sets.
+"""Synthetic data with known parts, and small public datasets.
 
-Generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) give a `GroundTruth`: X, and the factors that
-it is made of. `load_digits` and `load_swimmer` give X and the shape of a picture.
+The generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) return a `GroundTruth`: X and its true
+factors. `load_digits` and `load_swimmer` return X and the shape of an image.
 """
 
 from .bars import bars

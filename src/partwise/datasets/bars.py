@@ -1,4 +1,4 @@
-"""The bars problem."""
+"""The bars problem of Földiák."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from .ground_truth import GroundTruth
 
 
 def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> GroundTruth:
-    """Pictures of horizontal and vertical bars, each there or not, independently of the others (Földiák 1990).
+    """Images of horizontal and vertical bars, each present independently with the same probability (Földiák 1990).
 
-    Every picture is a sum of bars, so that a pixel where two of them cross has the value 2, and X = activations ·
-    components holds exactly. ``np.minimum(X, 1)`` gives Földiák's own pictures, where bars hide each other. Pictures
-    without any bar do occur.
+    Every image is a sum of bars, so X = activations · components holds exactly, and a pixel where two bars cross has
+    the value 2. ``np.minimum(X, 1)`` gives the binary images of the paper. Some images contain no bar.
 
     Parameters
     ----------
     samples : int
     size : int
-        Pictures are ``size`` × ``size``, and there are 2·``size`` bars: the rows first, then the columns.
+        Images have ``size`` × ``size`` pixels, and there are 2·``size`` bars: first the rows, then the columns.
     probability : float in [0, 1], optional
-        Of each bar; 1/``size`` by default, as in the paper: two bars in a picture, on average.
+        Probability of each bar; 1/``size`` by default, as in the paper: two bars per image on average.
     random_state : int, generator or None
 
     References
@@ -40,8 +39,8 @@ def bars(samples: int = 500, size: int = 8, *, probability: float | None = None,
     """
     samples, size = as_count(samples, "samples"), as_count(size, "size")
     chance = 1 / size if probability is None else as_amount(probability, "probability", 1)
-    there = as_generator(random_state).random((samples, 2 * size)) < chance
+    present = as_generator(random_state).random((samples, 2 * size)) < chance
     lines, across = np.eye(size), np.ones((1, size))
     components = np.vstack([np.kron(lines, across), np.kron(across, lines)])
-    activations = there.astype(float)
+    activations = present.astype(float)
     return GroundTruth(activations @ components, activations, components, (size, size))

@@ -1,4 +1,4 @@
-"""Volumes of the size of the paper's brain scans."""
+"""Synthetic volumes with the size of the paper's brain scans."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def brain_volume(
     dtype: npt.DTypeLike = np.float32,
     random_state: Any = 0,
 ) -> GroundTruth:
-    """Smooth blobs in an ellipsoid: data of the shape of the SSNMF paper's 269 scans, which are private.
+    """Smooth blobs in an ellipsoid: a stand-in for the 269 private scans of the SSNMF paper.
 
-    X has a column for each voxel of the box, 105·127·46 = 613,410 of them, as in the paper. A voxel outside of the
-    ellipsoid that fills the box is zero in every sample. A part is a blob (1 − d²)², smooth, and zero from d = 1 on,
-    around a random voxel of the ellipsoid; its half axes are .2 to .6 times those of the ellipsoid. Activations are
-    Gamma-distributed with mean 1 and standard deviation ½: every sample has all parts, more or less. Noise is normal,
-    and what falls below zero is set to zero.
+    X has one column per voxel of the box: 105·127·46 = 613,410, as in the paper. Voxels outside the ellipsoid that
+    fills the box are zero in every sample. Each part is a smooth blob (1 − d²)₊² around a random voxel of the
+    ellipsoid, where d is the distance from its centre in half axes of .2 to .6 times those of the ellipsoid.
+    Activations are Gamma-distributed with mean 1 and standard deviation ½. Noise is normal; negative values are set to
+    zero.
 
-    At full size X takes .66 GB and the parts .1 GB in float32, and no more than some volumes beside them is needed.
+    At full size in float32, X takes .66 GB and the parts .1 GB; generating them needs only a few volumes more.
 
     Parameters
     ----------
     samples : int
     shape : three ints
-        The box. Smaller boxes hold the same picture, more coarsely.
+        Voxels of the box along each axis. A smaller box has the same content at a lower resolution.
     parts : int
     noise : float
         Standard deviation of the noise, relative to the root mean square of activations · components.
     dtype : float32 or float64
-        Both are the same data, to rounding.
+        The data are the same up to rounding.
     random_state : int, generator or None
 
     Examples
@@ -52,7 +52,7 @@ def brain_volume(
     """
     samples, parts, rng = as_count(samples, "samples"), as_count(parts, "parts"), as_generator(random_state)
     if not isinstance(shape, tuple | list) or len(shape) != 3:
-        raise ValueError(f"shape={shape!r}: give three numbers of voxels")
+        raise ValueError(f"shape={shape!r}: give three ints, the voxels along each axis")
     box = tuple(as_count(side, "shape") for side in shape)
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}: give float32 or float64")
@@ -67,7 +67,7 @@ def brain_volume(
 
 
 def _distances(centre: npt.ArrayLike, half_axes: npt.ArrayLike, box: tuple[int, ...]) -> Array:
-    """d² from the centre, in half axes, of every voxel of a box that reaches from −1 to 1 in each direction."""
+    """d², in half axes, of every voxel's distance from ``centre``; the box spans −1 to 1 in each direction."""
     squares = [
         (((2 * np.arange(n) + 1) / n - 1 - c) / w) ** 2
         for n, c, w in zip(box, np.asarray(centre), np.asarray(half_axes), strict=True)

@@ -1,4 +1,4 @@
-"""What every generator gives: data, and the factors that it was made from."""
+"""`Known`, the result of every generator: data and its true factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..statistics import Array
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Data whose parts are known: X = activations · components, plus noise where there is any.
+    """Data with known factors: X = activations · components, plus noise for some generators.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class GroundTruth:
     activations : array of shape (samples, parts)
     components : array of shape (parts, features)
     shape : tuple of int
-        Of one sample as a picture or a volume; ``(features,)`` where it is neither.
+        Shape of one sample as an image or a volume, otherwise ``(features,)``.
     """
 
     X: Array
@@ -40,8 +40,8 @@ def noisy(
 ) -> GroundTruth:
     """X = max(activations · components + noise, 0).
 
-    The noise is normal, its standard deviation ``noise`` times the root mean square of what it is added to. It is added
-    sample by sample, so that nothing else as large as X is ever made; ``where`` says which features take it.
+    The noise is normal, with standard deviation ``noise`` times the root mean square of activations · components. It is
+    added sample by sample, to avoid a second array of the size of X. ``where`` selects the features that get noise.
     """
     X = activations @ components
     if level := as_amount(noise, "noise"):

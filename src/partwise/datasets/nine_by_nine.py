@@ -1,4 +1,4 @@
-"""Small pictures, of the size that the paper's synthetic set has."""
+"""Small images with the size of the paper's synthetic dataset."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SPOTS = [(2, 2), (2, 6), (6, 2), (6, 6), (4, 4)]
 
 
 def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Any = 0) -> GroundTruth:
-    """200 pictures of 9 × 9 pixels, made of five round spots.
+    """200 images of 9 × 9 pixels, sums of five round spots.
 
-    They stand in for the synthetic set of Heiler & Schnörr (2006), which the SSNMF paper uses (200 pictures of 9 × 9,
-    five parts) and which is not public any more: the size is the same, the pictures are not. Here each picture is a sum
-    of five spots, one in each quadrant and one in the middle that overlaps with the others; a spot falls off as 1 −
-    (distance/3)², down to zero at a distance of 3 pixels. The activations are exponential, then there is normal noise
-    (relative to the root mean square of the pictures), and what falls below zero is set to zero.
+    A stand-in for the synthetic dataset of Heiler & Schnörr (2006), which the SSNMF paper uses and which is no longer
+    public: 200 images of 9 × 9 pixels with five parts. The size is the same, the images are not. There is one spot in
+    each quadrant, and one in the middle that overlaps the others. A spot decreases as 1 − (distance/3)² to zero at a
+    distance of 3 pixels. Activations are exponential. Normal noise, relative to the root mean square of the images, is
+    added, and negative values are set to zero.
 
     Examples
     --------

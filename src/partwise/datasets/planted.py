@@ -1,4 +1,4 @@
-"""Random data with parts of a known sparsity."""
+"""Random data with parts of known sparsity."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def planted(
     noise: float = 0.01,
     random_state: Any = 0,
 ) -> GroundTruth:
-    """Nonnegative data made of parts whose Hoyer sparsity is given, to rounding.
+    """Random nonnegative data whose parts have a given Hoyer sparsity, up to rounding.
 
-    X = max(activations · components + noise, 0): the parts are random vectors moved to the nearest ones of that
-    sparsity, the activations are exponential.
+    X = max(activations · components + noise, 0). The parts are random vectors projected onto the given sparsity; the
+    activations are exponential.
 
     Parameters
     ----------
     samples, features, parts : int
     sparsity : float, tuple, list or None
-        As in `partwise.SparseNMF`: for all parts, an interval, or one for each. None: parts that are just random.
+        As in `partwise.SparseNMF`: one value or interval for all parts, or one per part. None does not constrain them.
     noise : float
         Standard deviation of the noise, relative to the root mean square of activations · components.
     random_state : int, generator or None

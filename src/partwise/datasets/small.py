@@ -1,4 +1,4 @@
-"""Sets that need no file."""
+"""Datasets that need no download."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .swimmer import swimmer
 
 
 def load_digits() -> tuple[Array, tuple[int, int]]:
-    """The handwritten digits inside scikit-learn, grey values 0 to 16.
+    """Load scikit-learn's handwritten digits, grey values 0 to 16.
 
     Terms: CC BY 4.0, E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI.
 
@@ -15,7 +15,7 @@ def load_digits() -> tuple[Array, tuple[int, int]]:
     -------
     X : array of shape (1797, 64)
     shape : (8, 8)
-        Of a picture.
+        Shape of an image.
 
     Examples
     --------
@@ -30,10 +30,10 @@ def load_digits() -> tuple[Array, tuple[int, int]]:
 
 
 def load_swimmer() -> tuple[Array, tuple[int, int]]:
-    """The Swimmer set as it is passed around: 256 binary pictures of 20 × 11, 17 parts.
+    """Load the commonly used version of the Swimmer dataset: 256 binary images of 20 × 11 pixels, 17 parts.
 
-    They are `swimmer` figures with a torso of 10 pixels and limbs of 4, in the same order, so that they are drawn
-    rather than downloaded: ``swimmer((20, 11), torso=10, limb=4)`` knows the parts, too.
+    The images are generated, not downloaded. ``swimmer((20, 11), torso=10, limb=4)`` gives the same images in the same
+    order, with their parts.
 
     Terms: CC0.
 
@@ -41,7 +41,7 @@ def load_swimmer() -> tuple[Array, tuple[int, int]]:
     -------
     X : array of shape (256, 220)
     shape : (20, 11)
-        Of a picture.
+        Shape of an image.
 
     Examples
     --------

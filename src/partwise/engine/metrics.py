@@ -12,15 +12,6 @@ from ..statistics import Array, Stats, gram
 from ..updates import Sets
 
 
-def fixed_point_residual(factor: Array, stats: Stats, sets: Sets) -> float:
-    """How far each column is from the best one while the others stay, relative to its size; the largest of them.
-
-    max over j of ‖F_j − P(b_j/g_j)‖ / max(‖F_j‖, ‖P(b_j/g_j)‖), with b and g as in the sequential pass. It is zero
-    exactly where no column alone can improve, and for y ≥ 0 exactly at the KKT points.
-    """
-    return largest_move(column_moves(factor, stats, sets))
-
-
 def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
     """‖F_j − P(b_j/g_j)‖², ‖F_j‖² and ‖P(b_j/g_j)‖² of each column: three rows, which for y ≥ 0 add up over samples."""
     moves = np.zeros((3, factor.shape[1]))
@@ -34,23 +25,20 @@ def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
 
 
 def largest_move(moves: Array) -> float:
-    """The largest move beside the size of its column, from `column_moves`."""
+    """The fixed-point residual, from `column_moves`: the largest move of a column beside its size.
+
+    It is zero exactly where no column alone can improve, and for y ≥ 0 exactly at the KKT points.
+    """
     move, old, new = np.sqrt(moves)
     size = np.maximum(old, new)
     return float(np.divide(move, size, out=np.zeros_like(size), where=size > 0).max())
 
 
-def explained(factor: Array, stats: Stats) -> Array:
-    """Each part's share of the fit: ⟨activations_j · part_j, 2X − model⟩ / ‖X‖², from either factor.
-
-    They add up to what the model explains of X, 1 − relative_error², and are nonnegative where the activations are the
-    best ones for the parts.
-    """
-    return shares(fits(factor, stats), stats.sqnorm)
-
-
 def fits(factor: Array, stats: Stats) -> Array:
-    """⟨activations_j · part_j, 2X − model⟩ of each part, which adds up over samples."""
+    """⟨activations_j · part_j, 2X − model⟩ of each part, which adds up over samples.
+
+    The sum over the parts is what the model explains of ‖X‖². Each is nonnegative where the activations are the best.
+    """
     overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
     return np.asarray(2 * np.einsum("ij,ij->j", factor, stats.cross, dtype=float) - overlaps)
 

@@ -1,7 +1,4 @@
-"""Files of each field in and out: one entrance, `read`, and writers that go by the ending of the name.
-
-Whatever it comes from, X is samples × features: rows are samples.
-"""
+"""Read data with `read` and write results. The file extension selects the format; rows of X are samples."""
 
 from .formats import FORMATS, read
 from .table import Table

@@ -1,4 +1,4 @@
-"""Tables as text: .csv and .tsv, plain or .gz, with or without a header and row names."""
+"""Text tables: .csv and .tsv, plain or gzipped, with or without a header and row names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table, extra, reading
 
-CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers of row names
+CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers that mark a column of row names
 
 
 def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) -> Table:
-    """A table of numbers.
+    """Read a table of numbers.
 
-    The first line is a header unless all of it are numbers. The first column has row names if it is not numbers, or if
-    the header has nothing or a word such as "id" or "sample" there; ``row_names`` says so where that guess is wrong.
+    The first line is a header unless all its cells are numbers. The first column holds row names if it is not numeric,
+    or if its header is empty or a word such as "id" or "sample"; ``row_names`` overrides this.
     """
     pandas = extra("pandas", "tables", f"{path.name}")
     first, second, separator = _first_lines(path)
@@ -28,7 +28,8 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    try:
+    errors = pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError
+    with reading(path, "table", *errors):
         frame = pandas.read_csv(
             path,
             sep=separator,
@@ -39,8 +40,6 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
             float_precision="round_trip",
             low_memory=False,
         )
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not a table that can be read: {' '.join(str(error).split())}") from error
     names = tuple(map(str, frame.pop(0))) if row_names else None
     if not frame.shape[1]:
         raise ValueError(f"{path} has no column of numbers")
@@ -48,7 +47,7 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if header is not None:
         columns = tuple(header[1:] if row_names and len(header) == frame.shape[1] + 1 else header)
         if len(columns) != frame.shape[1]:
-            raise ValueError(f"{path}: the header has {len(header)} cells, and line 2 has {len(second)}")
+            raise ValueError(f"{path}: the header has {len(header)} cells but line 2 has {len(second)}")
     offset = 2 if header else 1
     X = _numbers(frame, path, columns, offset)
     if np.isnan(X[:, -1]).any():
@@ -57,31 +56,28 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
 
 
 def _first_lines(path: Path) -> tuple[list[str], list[str], str]:
-    """The first two lines, and what separates cells."""
-    try:
-        with opened(path) as file:
-            line = file.readline()
-            separator = max("\t,;", key=line.count) if ".tsv" not in path.name else "\t"
-            file.seek(0)
-            lines = list(islice(filter(any, csv.reader(file, delimiter=separator)), 2))
-    except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
-        raise ValueError(f"{path} is not a text that can be read (UTF-8): {error}") from error
+    """The cells of the first two lines, and the separator."""
+    with reading(path, "UTF-8 text file", UnicodeDecodeError, EOFError, OSError, csv.Error), opened(path) as file:
+        line = file.readline()
+        separator = max("\t,;", key=line.count) if ".tsv" not in path.name else "\t"
+        file.seek(0)
+        lines = list(islice(filter(any, csv.reader(file, delimiter=separator)), 2))
     if not lines:
         raise ValueError(f"{path} is empty")
     if len(lines) == 1 and not any(map(_is_number, lines[0])):
-        raise ValueError(f"{path} has a header, and nothing below it")
+        raise ValueError(f"{path} has a header but no rows")
     return lines[0], lines[-1], separator
 
 
 def opened(path: Path) -> Any:
-    """A text to be read, unpacked if need be."""
+    """Open a text file for reading, decompressing .gz files."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: int) -> Array:
-    """The table as an array; the first cell that is no number is named."""
+    """Convert the table to an array; raise an error that locates the first cell that is not a number."""
     for j, (place, column) in enumerate(frame.items()):
         if column.dtype.kind in "buif":
             continue
@@ -93,12 +89,12 @@ def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: in
 
 
 def _check_lengths(path: Path, separator: str, width: int) -> None:
-    """Refuse lines that end too soon: a reader would take what is not there for missing values."""
+    """Raise an error for lines with too few cells, which pandas fills with NaN."""
     with opened(path) as file:
         lines = csv.reader(file, delimiter=separator)
         for cells in islice(lines, 1, None):
             if cells and len(cells) != width:
-                raise ValueError(f"{path}: line {lines.line_num} has {len(cells)} cells, and line 2 has {width}")
+                raise ValueError(f"{path}: line {lines.line_num} has {len(cells)} cells but line 2 has {width}")
 
 
 def _is_number(cell: str) -> bool:

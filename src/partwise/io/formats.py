@@ -1,4 +1,4 @@
-"""Which file is read by whom: by the ending of its name, by what a folder holds."""
+"""Choose the reader of a file by its extension, and of a folder by its contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Source = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Format:
-    """Endings, what they are called, and what reads them; ``many``: several files are one table, a sample each."""
+    """A file format: its name, its extensions and its reader; ``many``: several files make one table, a sample each."""
 
     what: str
     endings: tuple[str, ...]
@@ -49,22 +49,22 @@ FORMATS = (
 
 
 def read(source: Source | Sequence[Source], *, transpose: bool = False, **settings: Any) -> Table:
-    r"""Read a file, a folder, a glob or a list of files; rows are samples.
+    r"""Read a file, a folder, a glob pattern or a list of files.
 
     Parameters
     ----------
-    source : path, or a list of paths
-        ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.mtx`` (or 10x's folder), ``.mat``, ``.h5ad``, ``.zarr``, ``.h5``,
-        ``.wav``; images or NIfTI files as a list, a folder or a glob. ``file.h5:/path`` names one of several arrays in
-        a file. What can stay on disk does.
+    source : path or list of paths
+        ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.mtx`` (or a 10x folder), ``.mat``, ``.h5ad``, ``.zarr``, ``.h5``,
+        ``.wav``; images or NIfTI files as a list, a folder or a glob pattern. ``file.h5:/path`` selects one of several
+        arrays in a file. Formats that can be read in chunks stay on disk.
     transpose : bool
-        Rows and columns exchanged, for files whose columns are samples.
+        Swap rows and columns, for files whose columns are samples.
     mask : path
-        Of NIfTI: the voxels to take.
+        For NIfTI: an image that is nonzero at the voxels to use.
     row_names : bool
-        Of tables: whether the first column has names; by default, whether it looks like it.
+        For tables: whether the first column holds row names; guessed by default.
     window, hop : int
-        Of sound: samples of a frame (1024), and from one frame to the next (256).
+        For sound: samples per frame (default 1024), and between frame starts (default 256).
 
     Returns
     -------
@@ -86,26 +86,26 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
         if name not in inspect.signature(form.read).parameters:
             owners = [f.what for f in FORMATS if name in inspect.signature(f.read).parameters]
             if not owners:
-                raise TypeError(f"read does not take {name}")
-            raise ValueError(f"{name} is for {', '.join(owners)}, and {paths[0]} is {form.what}")
+                raise TypeError(f"read has no parameter {name}")
+            raise ValueError(f"{name} applies only to {', '.join(owners)}; {paths[0]} has the format {form.what!r}")
     if not form.many and len(paths) > 1:
-        raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI are read from several files")
+        raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI can be read from several files")
     table = form.read(paths if form.many else paths[0], inner, **given)
-    return (table.turned() if transpose else table).checked()
+    return (table.transposed() if transpose else table).checked()
 
 
 def files_of(source: Source | Sequence[Source]) -> list[Path]:
-    """All that `read` looks into: files, those that a folder or a glob stands for, 10x's names beside a matrix."""
+    """All files that `read` would open for ``source``, including the name files beside a 10x matrix."""
     paths, _ = _found(source)
     return [*paths, *(file for path in paths if ".mtx" in path.suffixes for file in beside(path).values())]
 
 
 def _found(source: Source | Sequence[Source]) -> tuple[list[Path], str]:
-    """The files meant, and the name of something inside."""
+    """The files that ``source`` refers to, and the name of an array inside the file, if given."""
     if not isinstance(source, str | os.PathLike):
         found = [_found(one) for one in source]
         if not found:
-            raise ValueError("there is no file to read")
+            raise ValueError("source is empty: give at least one file")
         return [path for paths, _ in found for path in paths], found[0][1]
     text = os.fspath(source)
     address = re.fullmatch(r"(.+\.(?:h5|hdf5|h5ad|npz|mat|zarr)):(.+)", text)
@@ -129,7 +129,7 @@ def _one(text: str) -> Path:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """What a folder is made of: 10x's three files, zarr, images, or NIfTI."""
+    """The files to read in a folder: a 10x matrix, a zarr store, images, or NIfTI."""
     _check_readable(folder)
     for name in ("matrix.mtx", "matrix.mtx.gz"):
         if (folder / name).is_file():
@@ -141,33 +141,33 @@ def _in_folder(folder: Path) -> list[Path]:
         found = [folder / name for name in names if form.many and name.lower().endswith(form.endings)]
         if found:
             return found
-    raise ValueError(f"{folder} is a folder without images, NIfTI, a 10x matrix.mtx or zarr in it")
+    raise ValueError(f"{folder} is a folder without images, NIfTI files, a 10x matrix.mtx or a zarr store")
 
 
 def _check_readable(path: Path) -> None:
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
-        raise PermissionError(f"{path} cannot be read: you have no permission to; ask for it, or take a copy")
+        raise PermissionError(f"{path} cannot be read: permission denied")
 
 
 def _format(paths: Sequence[Path]) -> Format:
     for path in paths:
         _check_readable(path)
         if len(paths) > 1 and path.is_dir():
-            raise ValueError(f"{path} is a folder among several files: give it alone, or files alone")
+            raise ValueError(f"{path} is a folder among several files: give one folder, or only files")
     if paths[0].is_dir():
         return next(form for form in FORMATS if form.what == "zarr")
     forms = {path: next((f for f in FORMATS if path.name.lower().endswith(f.endings)), None) for path in paths}
     for path, form in forms.items():
         if form is None:
             known = " ".join(ending for f in FORMATS for ending in f.endings)
-            raise ValueError(f"{path} has an ending that is not known; known are {known}")
+            raise ValueError(f"{path} has an unknown extension; known extensions are {known}")
         if form is not forms[paths[0]]:
-            raise ValueError(f"{path} is {form.what}, and {paths[0]} is not: give files of one kind")
+            raise ValueError(f"{path} is {form.what}, but {paths[0]} is not: give files of the same format")
         if not path.stat().st_size:
             raise ValueError(f"{path} is empty")
     return next(form for form in forms.values() if form is not None)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """The order in which people count: image 2 before image 10."""
+    """Sort key that orders numbers in names by value: image 2 before image 10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""Single-cell files: .h5ad, AnnData in zarr, Matrix Market (.mtx) alone or as 10x's folder of three."""
+"""Single-cell files: .h5ad, AnnData in zarr, Matrix Market (.mtx), and 10x folders."""
 
 from __future__ import annotations
 
@@ -12,32 +12,28 @@ import scipy.sparse as sp
 
 from ..data.stored import LIMIT
 from .delimited import opened
-from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
+from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names, reading
 
-BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # the last is what 10x wrote before 2018
+BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files before 2018
 
 
 def read_h5ad(path: Path, inner: str = "") -> Table:
-    """Cells × genes of X, or of a layer (``file.h5ad:layers/counts``); large ones are left on disk.
+    """Read X, cells × genes, or a layer (``file.h5ad:layers/counts``). Large matrices stay on disk.
 
-    ``file.h5ad:varm/NMFs`` are the parts that partwise wrote there, genes × parts.
+    ``file.h5ad:varm/NMFs`` reads the components that Partwise wrote, genes × components.
     """
     anndata = extra("anndata", "cells", "an .h5ad file")
-    try:
+    with reading(path, ".h5ad file", Exception):  # h5py and AnnData raise many types of errors
         adata = anndata.read_h5ad(path, backed="r" if path.stat().st_size > LIMIT else None)
-    except Exception as error:  # whatever h5py and AnnData find wrong with it
-        raise ValueError(f"{path} is not an .h5ad file that can be read: {_sentence(error)}") from error
     table = _table(adata, path, inner)
     return replace(table, home=path if table.shape == adata.shape else None)
 
 
 def read_zarr_cells(path: Path, inner: str = "") -> Table:
-    """The same from a zarr store that AnnData wrote."""
+    """As `read_h5ad`, from a zarr store written by AnnData."""
     anndata = extra("anndata", "cells", "AnnData in zarr")
-    try:
+    with reading(path, "AnnData store", KeyError, TypeError, OSError):
         return _table(anndata.read_zarr(path), path, inner)
-    except (KeyError, TypeError, OSError) as error:
-        raise ValueError(f"{path} is not an AnnData store that can be read: {_sentence(error)}") from error
 
 
 def _table(adata: Any, path: Path, inner: str) -> Table:
@@ -50,15 +46,15 @@ def _table(adata: Any, path: Path, inner: str) -> Table:
         raise ValueError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")
     X = adata.X if name in ("", "X") else adata.layers[name]
     if X is None:
-        raise ValueError(f"{path} has no X; name a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}")
+        raise ValueError(f"{path} has no X: select a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}")
     kind = "AnnData" if name in ("", "X") else f"AnnData layer {name}"
     return Table(as_rows(X), kind, str(path), as_names(adata.obs_names), as_names(adata.var_names))
 
 
 def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
-    """AnnData's matrix, or some of its columns, as something that can be fitted.
+    """AnnData's matrix, or some of its columns, in a form that can be fitted.
 
-    A sparse matrix on disk comes into memory if it fits the limit; else its rows are read as they are needed.
+    A sparse matrix on disk is loaded if it fits the limit; otherwise its rows are read when needed.
     """
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X if columns is None else X[:, columns]
@@ -68,7 +64,7 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
             return X
         chunks = (getattr(X, "chunks", None) or ())[:1]
         return LazyRows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
-    entries = X.group["data"].size  # a value and an index each
+    entries = X.group["data"].size  # each takes a value and an index
     if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
         return as_rows(X.to_memory(), columns)
 
@@ -80,13 +76,11 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
 
 
 def read_mtx(path: Path, inner: str = "") -> Table:
-    """A Matrix Market file, rows being samples; beside 10x's barcodes and features it is genes × cells, and turned."""
+    """Read a Matrix Market file, samples × features. With 10x name files beside it, it is genes × cells: transpose."""
     from scipy.io import mmread
 
-    try:
+    with reading(path, "Matrix Market file", ValueError, TypeError, OSError, EOFError, OverflowError):
         X = mmread(path)
-    except (ValueError, TypeError, OSError, EOFError, OverflowError) as error:
-        raise ValueError(f"{path} is not a Matrix Market file that can be read: {error}") from error
     X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
     names = beside(path)
     genes = names.get("features.tsv") or names.get("genes.tsv")
@@ -99,33 +93,24 @@ def read_mtx(path: Path, inner: str = "") -> Table:
 
 
 def beside(path: Path) -> dict[str, Path]:
-    """10x's files of names that lie beside a matrix."""
+    """The 10x name files in the folder of a matrix."""
     return {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
 
 
 def from_10x(group: Any, path: Path) -> Table:
-    """What 10x's Cell Ranger writes to HDF5: genes × cells, by columns."""
-    try:
+    """Read the HDF5 format of 10x Cell Ranger: genes × cells, stored by columns."""
+    with reading(path, "10x file", KeyError, ValueError, TypeError, OSError):
         values, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
         names, ids = (as_names(group["features"][name][()]) for name in ("name", "id"))
         X = sp.csr_array((values, indices, indptr), shape=tuple(group["shape"][()][::-1].tolist()))
         return Table(X, "10x cells × genes", str(path), as_names(group["barcodes"][()]), _unique(names, ids))
-    except (KeyError, ValueError, TypeError, OSError) as error:
-        raise ValueError(f"{path} is not a 10x file that can be read: {_sentence(error)}") from error
 
 
 def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """The names of genes: symbols, if no two are the same."""
+    """Gene names: the symbols if they are unique, otherwise the ids."""
     return tuple(symbols if len(set(symbols)) == len(symbols) else ids)
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        with opened(path) as file:
-            return [line for line in file if line.strip()]
-    except (UnicodeDecodeError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a text that can be read (UTF-8): {error}") from error
-
-
-def _sentence(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    with reading(path, "UTF-8 text file", UnicodeDecodeError, EOFError, OSError), opened(path) as file:
+        return [line for line in file if line.strip()]

@@ -1,4 +1,4 @@
-"""Images: each is a sample, its grey values in [0, 1] are the features."""
+"""Images: each image is a sample; the features are its grey values, in [0, 1]."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table, extra, reading
 
-BITS_16 = ("I;16", "I;16B", "I;16L", "I")  # modes that Pillow gives images of 16 bits
+BITS_16 = ("I;16", "I;16B", "I;16L", "I")  # Pillow's modes of 16-bit images
 
 
 def read_images(paths: Sequence[Path], inner: str = "") -> Table:
-    """Images of one size, in the order given; colours become grey."""
+    """Read images of equal size, in the given order; colours are converted to grey."""
     pillow = extra("PIL.Image", "images", "an image")
     X = np.empty((0, 0))
     shape: tuple[int, ...] = ()
@@ -25,8 +25,8 @@ def read_images(paths: Sequence[Path], inner: str = "") -> Table:
             shape, X = grey.shape, np.empty((len(paths), grey.size))
         if grey.shape != shape:
             raise ValueError(
-                f"{path} is {grey.shape[1]} × {grey.shape[0]} pixels, and {paths[0].name} is {shape[1]} × {shape[0]}: "
-                "all images must have one size"
+                f"{path} has {grey.shape[1]} × {grey.shape[0]} pixels but {paths[0].name} has {shape[1]} × {shape[0]}: "
+                "all images must have the same size"
             )
         X[i] = grey.ravel()
     source = str(paths[0] if len(paths) == 1 else paths[0].parent)
@@ -35,10 +35,7 @@ def read_images(paths: Sequence[Path], inner: str = "") -> Table:
 
 
 def _grey(pillow: Any, path: Path) -> Array:
-    try:
-        with pillow.open(path) as image:
-            if image.mode in BITS_16:
-                return np.asarray(image, dtype=float) / 65535
-            return np.asarray(image.convert("L"), dtype=float) / 255
-    except Exception as error:  # whatever Pillow trips over in a damaged file
-        raise ValueError(f"{path} is not an image that can be read: {error}") from error
+    with reading(path, "image", Exception), pillow.open(path) as image:  # Pillow raises many types of errors
+        if image.mode in BITS_16:
+            return np.asarray(image, dtype=float) / 65535
+        return np.asarray(image.convert("L"), dtype=float) / 255

@@ -1,4 +1,4 @@
-"""Sound: a magnitude spectrogram, a frame a sample and a frequency a feature."""
+"""Sound: a magnitude spectrogram; each time frame is a sample, each frequency a feature."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from pathlib import Path
 
 import numpy as np
 
-from .table import Table, extra
+from .table import Table, extra, reading
 
 WINDOW, HOP = 1024, 256
 
 
 def read_sound(path: Path, inner: str = "", *, window: int = WINDOW, hop: int = HOP) -> Table:
-    """|STFT| with a Hann window of so many samples, every ``hop`` samples; channels are averaged."""
+    """Compute |STFT| with a Hann window of ``window`` samples, every ``hop`` samples; channels are averaged."""
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
     soundfile = extra("soundfile", "sound", "a sound file")
-    try:
+    with reading(path, "sound file", soundfile.LibsndfileError, OSError, ValueError):
         sound, rate = soundfile.read(path, always_2d=True)
-    except (soundfile.LibsndfileError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a sound file that can be read: {error}") from error
     for name, value in (("window", window), ("hop", hop)):
         if value < 1 or value > len(sound):
-            raise ValueError(f"{name}={value}: {path} has {len(sound)} samples; give 1 to as many")
+            raise ValueError(f"{name}={value} is outside 1 to {len(sound)}, the number of samples in {path}")
     stft = ShortTimeFFT(hann(window, sym=False), hop, rate)
     if len(sound) < stft.m_num_mid + 1:
-        raise ValueError(f"window={window}: {path} has only {len(sound)} samples")
+        raise ValueError(f"window={window} is too long for the {len(sound)} samples of {path}: give a shorter one")
     X = np.ascontiguousarray(np.abs(stft.stft(sound.mean(axis=1))).T)
     times = stft.t(len(sound))
     kind = f"spectrogram at {rate} Hz, window {window}, hop {hop}"

@@ -1,8 +1,9 @@
-"""What a file holds, once it is read; and arrays on disk that are seen in another form."""
+"""`Table`, the result of reading a file, and views of arrays on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,12 +15,12 @@ import scipy.sparse as sp
 from ..data import is_lazy
 from ..statistics import Array
 
-BLOCK = 2**22  # entries that are looked at or copied at a time
+BLOCK = 2**22  # entries checked or copied at a time
 
 
 @dataclass(frozen=True)
 class LazyRows:
-    """An array on disk in another form (turned, flattened, some of its columns): ``read`` gives some of its rows."""
+    """A view of an array on disk (transposed, flattened, or some columns); ``read`` returns a slice of its rows."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -32,14 +33,14 @@ class LazyRows:
 
 @dataclass(frozen=True)
 class Brain:
-    """Where voxels lie: the affine of the images, and which voxels of the volume are features (None: all)."""
+    """The geometry of NIfTI data: affine, shape of a volume, and the brain mask (None: all voxels are features)."""
 
     affine: Array
     shape: tuple[int, ...]
     mask: Array | None = None
 
     def volumes(self, parts: Array) -> Array:
-        """Parts (one a row) as volumes, zero outside of the mask."""
+        """Reshape parts (rows) to volumes, zero outside the mask."""
         if self.mask is None:
             return parts.reshape(-1, *self.shape)
         volumes = np.zeros((len(parts), *self.shape), dtype=parts.dtype)
@@ -49,21 +50,21 @@ class Brain:
 
 @dataclass(frozen=True)
 class Table:
-    """Data as it was found.
+    """Data read from a file.
 
     Attributes
     ----------
-    X : array, scipy sparse, or an array that stays on disk
+    X : array, scipy sparse matrix, or array on disk
         Samples × features.
     kind : str
-        What it was, in words.
+        A description of the format.
     source : str
-        Where it was.
+        The path.
     sample_names, feature_names : tuple of str, or None
     part_shape : tuple of int, or None
-        The shape of a sample, and so of a part, where that is an image or a volume.
+        The shape of a sample, and of a part, if it is an image or a volume.
     home : Brain, path or None
-        What parts can be put back into: a brain, or an .h5ad file.
+        Where parts can be written back: the geometry of NIfTI images, or an .h5ad file.
     """
 
     X: Any
@@ -76,30 +77,30 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Samples, features."""
+        """(samples, features)."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
     def lazy(self) -> bool:
-        """Whether X stays on disk."""
+        """Whether X is on disk."""
         return is_lazy(self.X)
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """A name for each sample, its number (from 1) if it has none."""
+        """Names of the samples; their numbers from 0 if they have none."""
         return self.sample_names or numbers(self.shape[0])
 
     @property
     def features(self) -> tuple[str, ...]:
-        """A name for each feature, its number (from 1) if it has none."""
+        """Names of the features; their numbers from 0 if they have none."""
         return self.feature_names or numbers(self.shape[1])
 
-    def turned(self) -> Table:
-        """The same with rows and columns exchanged."""
+    def transposed(self) -> Table:
+        """The table with rows and columns swapped."""
         return replace(
             self,
-            X=turned(self.X),
-            kind=f"{self.kind}, rows and columns exchanged",
+            X=transposed(self.X),
+            kind=f"{self.kind}, transposed",
             sample_names=self.feature_names,
             feature_names=self.sample_names,
             part_shape=None,
@@ -107,16 +108,19 @@ class Table:
         )
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
-        """X as dense blocks of samples, each with the number of its first."""
+        """Yield X in dense blocks of rows, each with the index of its first row."""
         X, step = self.X.tocsr() if is_sparse(self.X) else self.X, max(1, BLOCK // max(self.shape[1], 1))
         for first in range(0, self.shape[0], step):
             rows = X[first : first + step]
             yield first, rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
     def checked(self) -> Table:
-        """The table, found to have samples and features, names for all or none, and (in memory) no negative value."""
+        """Return the table if its shape, names and (in memory) signs are valid; raise an error otherwise."""
         if len(self.X.shape) != 2 or not all(self.X.shape):
-            raise ValueError(f"{self.source} holds an array of shape {tuple(self.X.shape)}: nothing to find parts in")
+            raise ValueError(
+                f"{self.source} contains an array of shape {tuple(self.X.shape)}, not a nonempty samples × features "
+                "matrix"
+            )
         for names, count, what in zip(
             (self.sample_names, self.feature_names), self.shape, ("samples", "features"), strict=True
         ):
@@ -129,11 +133,11 @@ class Table:
         return self
 
     def _check_indices(self) -> None:
-        """Refuse a damaged sparse matrix, whose indices would lead out of memory."""
+        """Raise an error if indices of a sparse matrix are out of range."""
         try:
             self.X.check_format(full_check=True)
         except ValueError as error:
-            raise ValueError(f"{self.source} holds a damaged sparse matrix: {error}") from error
+            raise ValueError(f"{self.source} contains a damaged sparse matrix: {error}") from error
 
     def _check_signs(self) -> None:
         if (self.X.tocsr().data if is_sparse(self.X) else self.X).min(initial=0) >= 0:
@@ -144,27 +148,27 @@ class Table:
                 i, j = first + int(bad[0, 0]), int(bad[0, 1])
                 raise ValueError(
                     f"{self.source}: feature {self.features[j]} of sample {self.samples[i]} is "
-                    f"{rows[bad[0, 0], j]:g}, and a sum of nonnegative parts cannot be negative; shift or clip the data"
+                    f"{rows[bad[0, 0], j]:g}, but X must be nonnegative: shift or clip the data"
                 )
 
 
 def numbers(count: int) -> tuple[str, ...]:
-    """Names for what has none: counted from 0, as Python does."""
+    """Default names: numbers from 0."""
     return tuple(str(k) for k in range(count))
 
 
 def part_names(r: int) -> tuple[str, ...]:
-    """What parts are called in files."""
+    """Names of parts in files."""
     return tuple(f"part_{k}" for k in numbers(r))
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is scipy's."""
+    """Whether X is a scipy sparse matrix."""
     return bool(sp.issparse(X))
 
 
-def turned(X: Any) -> Any:
-    """X with rows and columns exchanged; what is on disk stays there."""
+def transposed(X: Any) -> Any:
+    """X with rows and columns swapped; an array on disk stays there."""
     if isinstance(X, np.ndarray) or is_sparse(X):
         return X.T
     chunks = getattr(X, "chunks", None) or ()
@@ -174,7 +178,7 @@ def turned(X: Any) -> Any:
 
 
 def flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """X as a matrix, and the shape of a sample if it was an image or a volume."""
+    """X as a matrix, and the shape of a sample if X has more than two dimensions."""
     if len(X.shape) < 3:
         return X, None
     shape = tuple(map(int, X.shape[1:]))
@@ -188,32 +192,44 @@ def flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
 
 
 def as_names(values: Any) -> tuple[str, ...]:
-    """Names as texts."""
+    """Names as a tuple of str."""
     return tuple(v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in np.ravel(values).tolist())
 
 
 def numeric(X: Any, source: str) -> Any:
-    """X, found to hold real numbers."""
+    """Return X if it has a real dtype; raise an error otherwise."""
     if np.dtype(X.dtype).kind not in "buif":
-        raise ValueError(f"{source} holds {X.dtype}, not real numbers")
+        raise ValueError(f"{source} has dtype {X.dtype}: real numbers are needed")
     return X
 
 
-def the_one(found: Sequence[str], inner: str, source: str, what: str) -> str:
-    """Which of several things in a file is meant: the one named, or the only one."""
+def chosen(found: Sequence[str], inner: str, source: str, what: str) -> str:
+    """The item of a file selected by ``inner``, or the only one."""
     listed = ", ".join(found) or "nothing"
     if inner:
         if inner.strip("/") not in [name.strip("/") for name in found]:
             raise ValueError(f"{source} has no {what} {inner!r}; it has {listed}")
         return next(name for name in found if name.strip("/") == inner.strip("/"))
     if len(found) != 1:
-        how = f": name one, as in {source}:{found[0]}" if found else ""
+        how = f": select one, as in {source}:{found[0]}" if found else ""
         raise ValueError(f"{source} has {len(found)} {what}s to choose from ({listed}){how}")
     return found[0]
 
 
+@contextmanager
+def reading(path: Path, what: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn the ``errors`` of a library into a ValueError of one line that names the file."""
+    try:
+        yield
+    except errors as error:
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path} is not a readable {what}: {reason}") from error
+
+
 def extra(module: str, name: str, what: str) -> Any:
-    """A library that only some files need."""
+    """Import an optional dependency, or raise an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError:

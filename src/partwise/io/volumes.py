@@ -1,4 +1,4 @@
-"""NIfTI: each volume is a sample, each voxel (of the mask) a feature."""
+"""NIfTI: each volume is a sample, each voxel (within the mask) a feature."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .table import Brain, Table, extra
+from .table import Brain, Table, extra, reading
 
 
 def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | None = None) -> Table:
-    """Volumes that lie in the same place, inside of a mask (without one: all voxels), in the order given.
+    """Read volumes with the same shape and affine, in the given order, within a mask (default: all voxels).
 
-    A 4-D image has several samples. Images are not resampled: one that lies elsewhere is refused.
+    A 4-D image contains several samples. Images are not resampled: a different shape or affine raises an error.
     """
     nibabel = extra("nibabel", "brain", "a NIfTI image")
-    images = [_load(nibabel, path) for path in paths]  # headers alone
+    images = [_load(nibabel, path) for path in paths]  # reads only the headers
     for image, path in zip(images, paths, strict=True):
         _check_place(image, images[0], path, str(paths[0]))
     inside = None if mask is None else _inside(nibabel, Path(mask), images[0], str(paths[0]))
     shape = tuple(map(int, images[0].shape[:3]))
     names = [name for image, path in zip(images, paths, strict=True) for name in _names(image, path)]
-    kind = np.result_type(np.float32, *(image.get_data_dtype() for image in images))  # as in nilearn, if that holds it
+    kind = np.result_type(
+        np.float32, *(image.get_data_dtype() for image in images)
+    )  # float32, as in nilearn, if precise enough
     X = np.empty((len(names), math.prod(shape) if inside is None else np.count_nonzero(inside)), dtype=kind)
     first = 0
     for image, path in zip(images, paths, strict=True):
@@ -41,34 +43,32 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
 
 
 def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
-    """Parts as one 4-D image, a part a volume, where the data lay."""
+    """Write parts as one 4-D image, one volume per part, with the affine of the data."""
     nibabel = extra("nibabel", "brain", "a NIfTI image")
     volumes = np.moveaxis(brain.volumes(np.asarray(parts)), 0, -1)
     nibabel.Nifti1Image(volumes.astype(np.float32), brain.affine).to_filename(path)
 
 
 def _load(nibabel: Any, path: Path) -> Any:
-    try:
+    with reading(path, "NIfTI image", Exception):  # nibabel's errors have no common class
         image = nibabel.load(path)
-    except Exception as error:  # nibabel's own have nothing in common
-        raise ValueError(f"{path} is not a NIfTI image that can be read: {error}") from error
     if len(image.shape) not in (3, 4):
-        raise ValueError(f"{path} has shape {image.shape}: give 3-D images, or 4-D ones with a sample a volume")
+        raise ValueError(f"{path} has shape {image.shape}: give 3-D images, or 4-D images with one sample per volume")
     return image
 
 
 def _inside(nibabel: Any, path: Path, first: Any, reference: str) -> Array:
-    """Which voxels a mask takes."""
+    """The mask as a boolean array."""
     mask = _load(nibabel, path)
     _check_place(mask, first, path, reference)
     inside = _values(mask, path, np.dtype(np.float32))[0] != 0
     if not inside.any():
-        raise ValueError(f"{path} has no voxel inside")
+        raise ValueError(f"{path} is zero everywhere: the mask selects no voxels")
     return np.asarray(inside)
 
 
 def _names(image: Any, path: Path) -> list[str]:
-    """What the samples of an image are called."""
+    """Names of the samples in an image."""
     stem = path.name.removesuffix(".gz").removesuffix(".nii")
     return [stem] if len(image.shape) == 3 else [f"{stem}[{k}]" for k in range(image.shape[3])]
 
@@ -76,10 +76,10 @@ def _names(image: Any, path: Path) -> list[str]:
 def _check_place(image: Any, first: Any, path: Path, reference: str) -> None:
     if image.shape[:3] != first.shape[:3]:
         raise ValueError(
-            f"{path} has {_by(image.shape)} voxels, and {reference} has {_by(first.shape)}: resample one to the other"
+            f"{path} has {_by(image.shape)} voxels but {reference} has {_by(first.shape)}: resample one to the other"
         )
     if not np.allclose(image.affine, first.affine, atol=1e-3):
-        raise ValueError(f"{path} lies elsewhere than {reference} (other affine): resample one to the other")
+        raise ValueError(f"{path} has a different affine than {reference}: resample one to the other")
 
 
 def _by(shape: Sequence[int]) -> str:
@@ -87,9 +87,7 @@ def _by(shape: Sequence[int]) -> str:
 
 
 def _values(image: Any, path: Path, kind: np.dtype[Any]) -> Array:
-    """Volumes one after the other."""
-    try:
+    """The volumes of an image, volume index first."""
+    with reading(path, "NIfTI image", OSError, EOFError, ValueError, zlib.error):
         values = np.asarray(image.dataobj, dtype=kind)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise ValueError(f"{path} is not a NIfTI image that can be read: {error}") from error
     return values[None] if values.ndim == 3 else np.moveaxis(values, -1, 0)

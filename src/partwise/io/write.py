@@ -1,4 +1,4 @@
-"""Results in the user's own world, and data from one format to another: the ending of the name says which."""
+"""Write results, and convert data. The file extension selects the format."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> Path:
-    """The path of a file to be written, found to be possible before the work begins."""
+    """Check before the work starts that a file can be written, and return its path."""
     target = Path(path)
     if endings and ending(target, endings) is None:
-        raise ValueError(f"{target} has an ending that cannot be written; known here are {' '.join(endings)}")
+        raise ValueError(f"{target} has an unsupported extension; supported here are {' '.join(endings)}")
     if target.is_dir() and ending(target, (".zarr",)) is None:
         raise OSError(f"{target} cannot be written: it is a folder")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise OSError(f"{target} cannot be written: {target.parent} is not a folder to write to")
+        raise OSError(f"{target} cannot be written: {target.parent} is not a writable folder")
     return target
 
 
 def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
-    """The path of a file for the parts of a table, found to be one that can hold them."""
+    """As `check_target`, for the components of ``table``."""
     target = check_target(path, COMPONENTS)
     if ending(target, NIFTI) and not isinstance(table.home, Brain):
-        raise ValueError(f"{target}: parts can be written as NIfTI only where the data was NIfTI")
+        raise ValueError(f"{target}: components can be written as NIfTI only if the data is NIfTI")
     return target
 
 
@@ -53,10 +53,10 @@ def write_components(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write components in the format of the file extension: columns of a table, volumes of a NIfTI image.
+    """Write components: as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
 
-    ``.h5ad``: components in ``varm["NMFs"]``, activations in ``obsm["X_nmf"]``, ``about`` in ``uns["nmf"]``. If the
-    data came from an .h5ad file, its contents are copied too.
+    ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
+    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
     target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
@@ -86,14 +86,14 @@ def write_activations(
 
 
 def convert(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write a table in another format. Names go along where the format has a place for them."""
+    """Write a table in another format, with sample and feature names if the format supports them."""
     target = check_target(path, DATA)
     with replacing(target) as fresh:
         WRITERS[str(ending(target, DATA))](fresh, table)
 
 
 def ending(path: Path, endings: Sequence[str]) -> str | None:
-    """Which of the endings a name has; the longest."""
+    """The longest of ``endings`` that the file name has, or None."""
     return max((e for e in endings if path.name.lower().endswith(e)), key=len, default=None)
 
 
@@ -125,7 +125,10 @@ def _to_npz(path: Path, table: Table) -> None:
     if is_sparse(table.X):
         sparse = table.X.tocsr()
         inside = {name: getattr(sparse, name) for name in ("data", "indices", "indptr", "shape")}
-        arrays = inside | {"format": np.array(b"csr"), "_is_array": np.array(True)}  # as scipy.sparse.save_npz does
+        arrays = inside | {
+            "format": np.array(b"csr"),
+            "_is_array": np.array(True),
+        }  # the format of scipy.sparse.save_npz
     else:
         arrays = {"X": _whole(table)}
     with path.open("wb") as file:

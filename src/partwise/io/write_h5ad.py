@@ -1,4 +1,4 @@
-"""Results into .h5ad files."""
+"""Write .h5ad files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from .table import Table, extra
 
 
-def new_h5ad(path: Path, table: Table, X: Any) -> None:
-    """A file with X and the names."""
+def new_h5ad(path: Path, table: Table, X: Any = None) -> None:
+    """Write a file with the names of ``table``, and with X if given."""
     anndata = extra("anndata", "cells", "an .h5ad file")
-    adata = anndata.AnnData(X)
+    adata = anndata.AnnData(X, shape=table.shape if X is None else None)
     adata.obs_names, adata.var_names = list(table.samples), list(table.features)
     adata.write_h5ad(path)
 
@@ -27,16 +27,14 @@ def add_to_h5ad(
     varm: dict[str, Any],
     uns: dict[str, Any],
 ) -> None:
-    """A copy of the source (or, without one, a new file with the names alone) with more in obsm, varm and uns.
+    """Write a copy of ``source`` (or a new file with only the names) with added entries in obsm, varm and uns.
 
-    What is in the source already is copied as bytes, not read: it may be larger than memory.
+    The source is copied as bytes, because it may be larger than memory.
     """
     h5py = extra("h5py", "cells", "an .h5ad file")
     anndata = extra("anndata", "cells", "an .h5ad file")
     if source is None:
-        adata = anndata.AnnData(shape=table.shape)
-        adata.obs_names, adata.var_names = list(table.samples), list(table.features)
-        adata.write_h5ad(path)
+        new_h5ad(path, table)
     else:
         shutil.copyfile(source, path)
     with h5py.File(path, "r+") as file:

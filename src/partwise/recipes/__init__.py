@@ -1,4 +1,4 @@
-"""Famous methods as lists of blocks. No loop and no arithmetic of their own."""
+"""Published methods, each defined as a list of blocks. The loop is shared."""
 
 from .bisparse import bisparse
 from .cp import cp, encode

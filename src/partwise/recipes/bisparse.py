@@ -1,4 +1,4 @@
-"""Both sides sparse, and a matrix between them that carries the scale."""
+"""Bi-sparse NMF: both factors are sparse, and a matrix between them carries the scale."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def bisparse(
     projection: Method = "fast",
     **options: Unpack[Keywords],
 ) -> Result:
-    """Bi-sparse NMF (the paper's appendix): parts and activations of exactly the sparsities that you name.
+    """Bi-sparse NMF (the paper's appendix): set the exact sparsity of both components and activations.
 
-    min ½‖X − activations·D·components‖² with parts and activations of unit norm and D ≥ 0 between them, diagonal or
-    full. Both factors are sequential passes over Hoyer sets, D nonnegative least squares. The loss never rises.
-    ``Result.middle`` is D (r × r).
+    min ½‖X − activations·D·components‖² with components and activations of unit norm and a diagonal or full matrix
+    D ≥ 0 between them. Both factors are updated by sequential passes over Hoyer sets, and D by nonnegative least
+    squares. The loss never rises. ``Result.middle`` is D (r × r).
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity, activation_sparsity : float, (lo, hi), or a list of n_components of these
-        Hoyer sparsity in [0, 1] of each part over the features, and of each part's activations over the samples.
+        Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples.
     middle : {"diagonal", "full"}
-        A full D can explain more (or end in a worse minimum), at a cost that grows with the fourth power of
-        n_components (at most 64).
+        The form of D. A full D can explain more, but may end in a worse minimum. Its cost grows with the fourth power
+        of n_components (at most 64).
     middle_solver : {"nnls", "multiplicative"}, optional
-        Exactly, or by the paper's Diag-mult (its numerator read as WᵀXHᵀ). By default a diagonal D is solved exactly
-        and a full one by Diag-mult: solved exactly from the start, a full D uses few of its entries and leaves
-        components without a use.
+        Solve for D exactly, or by the paper's Diag-mult (with its numerator read as WᵀXHᵀ). By default a diagonal D is
+        solved exactly and a full one by Diag-mult: a full D that is solved exactly from the start has few nonzeros and
+        leaves components unused.
     projection : {"fast", "sorted", "hoyer"}
-        How the nearest sparse vector is found; the answers are equal.
+        The algorithm of the projection. All give the same result.
 
     Returns
     -------
@@ -75,11 +75,11 @@ def bisparse(
     r = task.r
     for name, asked in (("sparsity", sparsity), ("activation_sparsity", activation_sparsity)):
         if asked is None:
-            raise ValueError(f"{name}=None: bisparse constrains both sides; for one side take ssnmf")
+            raise ValueError(f"{name}=None: bisparse needs both sparsities; to constrain one side, use ssnmf")
     diagonal = as_choice(middle, "middle", ("diagonal", "full")) == "diagonal"
     if not diagonal and r > MOST:
         raise ValueError(
-            f"n_components={r}: a full D has a Gram matrix of r⁴ entries; take at most {MOST}, or 'diagonal'"
+            f"n_components={r} is too large for middle='full': use at most {MOST} components, or middle='diagonal'"
         )
     if middle_solver is None:
         middle_solver = "nnls" if diagonal else "multiplicative"
@@ -90,7 +90,7 @@ def bisparse(
         as_columns(sparsity, r, projection),
     ]
     if not all(s.unit_norm for s in sets):
-        raise ValueError("bisparse needs sets of unit norm on both sides: sparsities, or Hoyer and HoyerBetween sets")
+        raise ValueError("bisparse needs sets of unit norm on both sides: give sparsities, Hoyer or HoyerBetween sets")
     warn_of_capacity(sets[1], task.data)
     blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), sets[mode]) for mode in (0, 1)]
     blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))

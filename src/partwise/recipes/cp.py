@@ -1,4 +1,4 @@
-"""CP: the same passes on the modes of a tensor."""
+"""CP: nonnegative tensor factorization with sparsity constraints on the modes."""
 
 from __future__ import annotations
 
@@ -36,41 +36,44 @@ def cp(
     sweeps: int | None = None,
     **options: Unpack[Keywords],
 ) -> Result:
-    """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
+    """Nonnegative CP (PARAFAC) decomposition of a tensor, with the exact sparsity that you set in any of its modes.
 
-    min ½‖X − Σ_j weights_j · a_j ∘ b_j ∘ c_j ∘ …‖² over nonnegative a, b, c, … of unit norm, each in its set: a
-    sequential pass over each factor, from the statistics of its unfolding. The loss never rises.
-    Order 2 is `ssnmf` (`bisparse`, where both modes are sparse).
+    min ½‖X − Σ_j weights_j · a_j ∘ b_j ∘ c_j ∘ …‖² over nonnegative a, b, c, … of unit norm, each in its set. Each
+    factor is updated by a sequential pass, given the statistics of its unfolding. The loss never rises. For a tensor of
+    order 2 this is `ssnmf`, or `bisparse` if both modes are sparse.
 
     Parameters
     ----------
-    X : array, `COO`, scipy's or pydata's sparse array, of any order ≥ 2
+    X : array, `COO`, or sparse array of SciPy or pydata, of any order ≥ 2
         Nonnegative.
     n_components : int
         The number of components.
     sparsity : dict {mode: None, float, (lo, hi), or a list of n_components of these}, optional
-        Hoyer sparsity in [0, 1] of each component's vectors in these modes; a *tuple* is an interval.
+        Hoyer sparsity in [0, 1] of each component's vectors in these modes. A *tuple* is an interval.
     projection : {"fast", "sorted", "hoyer"}
-        How the nearest sparse vector is found; the answers are equal.
-    sweeps : int
-        Passes over each factor for every product with X; by default more, the cheaper they are beside that product.
+        The algorithm of the projection. All give the same result.
+    sweeps : int, optional
+        Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
+        product.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
-        Rank-one shares of slices of X that lie far apart (by default, without sparsity); from there a few iterations at
-        each of several lower sparsities (by default, with sparsity); random; or given. A tensorly `CPTensor` will do.
+        "samples": rank-one approximations of slices of X that are far apart, the default without sparsity. "gradual":
+        the same, followed by a few iterations at each of several lower sparsities, the default with sparsity. Factors
+        may be given as a list or as a tensorly `CPTensor`.
 
     Returns
     -------
     Result
-        With ``factors``, one for each mode (its length × n_components), their columns of unit norm, and ``weights``. (A
-        component that is not needed has weight 0, and may have a column of zeros.) ``sparsities`` has one array for
-        each mode. During the fit, a free factor (the first) carries the weights: so `Iteration.factors` shows it.
+        ``factors`` has one array for each mode (its length × n_components) with columns of unit norm, and ``weights``
+        one number for each component. An unused component has weight 0, and may have a column of zeros. ``sparsities``
+        has one array for each mode. During the fit, the first unconstrained factor carries the weights, as
+        `Iteration.factors` shows.
 
     References
     ----------
     A. Cichocki and A. H. Phan, "Fast local algorithms for large scale nonnegative matrix and tensor factorizations",
     IEICE 92 (2009). V. K. Potluru et al., "Block Coordinate Descent for Sparse NMF", 2013 (its outlook). A.-H. Phan,
     P. Tichavský and A. Cichocki, "Fast alternating LS algorithms for high order CANDECOMP/PARAFAC tensor
-    factorizations", IEEE Trans. Signal Process. 61 (2013): products that modes share.
+    factorizations", IEEE Trans. Signal Process. 61 (2013): products shared by modes.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def cp(
     blocks = [Block(Sequential(n), s) for n, s in zip(passes, sets, strict=True)]
     init = "gradual" if sparsity else "samples"
     free = carrier(sets)
-    others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X are enough
+    others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X suffice
     if free is not None:
         result = task.run(blocks, order=(*others, free), before=(free,), init=init, scaled=free, balance=False)
         row = np.ones(r)
@@ -112,34 +115,34 @@ def cp(
 def as_modes(sparsity: Any, order: int, r: int, method: Method) -> list[Columns]:
     """The sets of each mode."""
     if sparsity is not None and not isinstance(sparsity, Mapping):
-        raise ValueError(f"sparsity={sparsity!r}: say of which modes, as {{mode: sparsity}}, for example {{0: 0.5}}")
+        raise ValueError(f"sparsity={sparsity!r} names no mode: give {{mode: sparsity}}, for example {{0: 0.5}}")
     asked = dict(sparsity or {})
     for mode in asked:
         if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode < order:
-            raise ValueError(f"sparsity has a mode {mode!r}, and the modes of X are 0 to {order - 1}")
+            raise ValueError(f"sparsity has the key {mode!r}, but the modes of X are 0 to {order - 1}")
     return [as_columns(asked.get(mode), r, method, f"sparsity[{mode}]") for mode in range(order)]
 
 
 def carrier(sets: Sequence[Sets]) -> int | None:
-    """The mode whose factor carries the components' scale: the first without a constraint, or at least of any norm."""
+    """The mode whose factor carries the scale: the first unconstrained one, else the first without a fixed norm."""
     free = [m for m, s in enumerate(sets) if s.nonnegative] or [m for m, s in enumerate(sets) if s.scale_free]
     return free[0] if free else None
 
 
 class TensorTask(Task):
-    """A task whose X is a tensor."""
+    """The task of a tensor X."""
 
     def read(self, X: Any) -> Tensor:
-        """X as data."""
+        """Validate X and wrap it as a tensor."""
         return as_tensor(X)
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
-        """Factors by name, or the user's own."""
+        """Return the initial factors, by name or as given by the user."""
         return starting_factors(start, self.data, self.r, sets, self.rng)
 
 
 def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:
-    """The activations of mode 0 for fixed ``factors`` of the other modes, and the relative error that they leave."""
+    """Return the activations of mode 0 for fixed ``factors`` of the other modes, and the relative error."""
     r = factors[0].shape[1]
     rest = [as_factor(f, data.dtype) for f in factors]
     activations = np.zeros((data.shape[0], r), dtype=data.dtype, order="F")

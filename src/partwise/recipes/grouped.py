@@ -1,4 +1,4 @@
-"""Grouped: the parts share a budget of sparsity."""
+"""Grouped: the mean sparsity of the components is set."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ def grouped(
     side: Side = "components",
     **options: Unpack[Keywords],
 ) -> Result:
-    """Parts whose mean sparsity is set, each as sparse as it serves the fit.
+    """Grouped sparse NMF (Ohib et al. 2022): set the mean sparsity; the fit chooses that of each component.
 
-    min ½‖X − activations·components‖² with parts of unit norm whose Hoyer sparsities have exactly the mean
-    ``sparsity``. A gradient step with one threshold for all parts moves the budget between them, and a sequential pass
-    spends it; HALS for the other side. The loss never rises.
+    min ½‖X − activations·components‖² with components of unit norm whose Hoyer sparsities have exactly the mean
+    ``sparsity``. A gradient step with one threshold for all components shifts sparsity between them, and a sequential
+    pass improves each at its own sparsity. The other side is updated by HALS. The loss never rises.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity : float in [0, 1]
-        The mean over all parts.
+        The mean Hoyer sparsity over all components.
     side : {"components", "activations"}
-        What is constrained: the parts, or their activations over the samples.
+        Constrain the components, or their activations over the samples.
     kkt_tol : float, default=0.0
-        Stop when no column would move by more than this share of its norm, at its present sparsity; 0: not measured.
+        Stop when no column, at its current sparsity, would move by more than this fraction of its norm. 0 disables
+        this.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""L0: so many nonzeros, in each part or in each sample."""
+"""L0: a limited number of nonzeros in each component or in each sample."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ def l0(
     every: int = 1,
     **options: Unpack[Keywords],
 ) -> Result:
-    """NMF with ℓ0 constraints (Peharz & Pernkopf 2012): at most so many nonzeros.
+    """NMF with ℓ0 constraints (Peharz & Pernkopf 2012): set the largest number of nonzeros.
 
-    min ½‖X − activations·components‖² with at most ``nonzeros`` features in each part (NMFL0-W), or at most
-    ``nonzeros`` parts in each sample (NMFL0-H). The constraint holds exactly. As published the methods are heuristics
-    whose loss may rise; ``method="sequential"`` solves each part exactly in turn and never lets it rise.
+    min ½‖X − activations·components‖² with at most ``nonzeros`` nonzero features in each component (NMFL0-W), or at
+    most ``nonzeros`` active components in each sample (NMFL0-H). The constraint holds exactly. The published methods
+    are heuristics whose loss may rise. ``method="sequential"`` solves for one component after the other exactly, and
+    its loss never rises.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     nonzeros : int
+        The largest number of nonzeros.
     side : {"components", "activations"}
-        In each part, or in each sample.
+        Limit the nonzeros of each component, or those of each sample.
     method : str, optional
-        For parts "prune" (the default: least squares, the largest entries kept and improved) or "sequential". For
-        samples "reverse" (the default: least squares, the smallest entry dropped again and again) or "forward" (Lawson
-        and Hanson's method, stopped when the support is full).
+        For components: "prune" (default), which keeps and improves the largest entries of the least squares solution,
+        or "sequential". For activations: "reverse" (default), which repeatedly drops the smallest entry of the least
+        squares solution, or "forward", Lawson and Hanson's method stopped when the support is full.
     every : int
-        Choose supports in every so-many-th iteration, and only improve both factors on them in between. Peharz and
-        Pernkopf do so several times; give ``tol=0`` then, lest the fit ends before the next choice. "sequential" has no
-        such choice.
+        Choose supports in every ``every``-th iteration, and improve both factors on fixed supports in between, as
+        Peharz and Pernkopf do. Set ``tol=0`` then, so that the fit does not stop before the next choice. Ignored by
+        "sequential".
 
     Returns
     -------
@@ -54,7 +56,7 @@ def l0(
 
     Notes
     -----
-    The result is that of the last iteration, which for the heuristics need not be the best one.
+    The result is that of the last iteration. For the heuristics this need not be the best one.
 
     References
     ----------
@@ -92,22 +94,23 @@ def l0_path(
     refit: bool = True,
     **options: Unpack[Keywords],
 ) -> Result:
-    """Approximate ℓ0 constraints by the whole ℓ1 path (Mørup et al. 2008).
+    """NMF with approximate ℓ0 constraints by the ℓ1 regularisation path (Mørup et al. 2008).
 
-    For each sample the path of nonnegative ℓ1-penalised least squares is followed to its last point with at most
-    ``nonzeros`` parts: the penalty is chosen for every sample by the number that you name. The constraint holds
-    exactly; the loss may rise now and then.
+    For each sample, the path of nonnegative ℓ1-penalised least squares is followed to its last point with at most
+    ``nonzeros`` active components, which chooses the penalty of the sample. The constraint holds exactly. The loss may
+    rise occasionally.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     nonzeros : int
+        The largest number of nonzeros.
     side : {"activations", "components"}
-        At most so many parts in each sample, or (the same for X transposed) in each feature.
+        Limit the components in each sample, or (the same for X transposed) in each feature.
     refit : bool
-        Solve again without the penalty on the parts chosen, which takes out its shrinkage.
+        Solve again for the selected components without the penalty, which removes its shrinkage.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""NMFSC: the same sets as SSNMF, with a gradient step."""
+"""NMFSC: the same sets as SSNMF, with projected gradient steps."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ def nmfsc(
     projection: Method = "hoyer",
     **options: Unpack[Keywords],
 ) -> Result:
-    """NMF with sparseness constraints (Hoyer 2004), as published: SSNMF's classic rival.
+    """NMF with sparseness constraints (Hoyer 2004), as published.
 
-    min ½‖X − activations·components‖² with exact Hoyer sparsity on the parts, on the activations, or on both. The
-    constrained factor takes a gradient step and is projected, the step halved until the loss does not rise; the free
-    one is updated multiplicatively. On the way activations have unit norm, and parts keep the norm that the gradient
-    gives them; at the end, where nothing fixes the activations' norm, parts have unit norm as everywhere else. The loss
-    never rises. ``init`` is "random" by default.
+    min ½‖X − activations·components‖² with exact Hoyer sparsity of the components, of the activations, or of both. A
+    constrained factor takes a projected gradient step, which is halved until the loss does not rise. A free factor is
+    updated multiplicatively. During the fit activations have unit norm, and components have the norm that the gradient
+    step gives them. The result has components of unit norm, unless the activations are constrained. The loss never
+    rises. ``init`` is "random" by default.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
-        Hoyer sparsity in [0, 1] of each part, and of each part's activations over the samples.
+        Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
+        is an interval.
     projection : {"hoyer", "fast", "sorted"}
-        Hoyer's own projection, or ours; the answers are equal.
+        The algorithm of the projection: Hoyer's, or a faster one. All give the same result.
 
     Returns
     -------

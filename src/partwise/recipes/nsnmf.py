@@ -1,4 +1,4 @@
-"""nsNMF: a smoothing matrix between the factors makes them sparse."""
+"""nsNMF: a smoothing matrix between the factors, which makes them sparse."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def nsnmf(
     loss: Literal["squared", "kl"] = "squared",
     **options: Unpack[Keywords],
 ) -> Result:
-    """Nonsmooth NMF (Pascual-Montano et al. 2006): what a smoothing matrix blurs, the factors must sharpen.
+    """Nonsmooth NMF (Pascual-Montano et al. 2006): a fixed smoothing matrix between the factors makes them sparse.
 
-    X ≈ activations · S · components with S = (1 − theta)·I + theta/r. Both factors become sparser as ``theta`` grows;
-    how sparse, is not set but found. ``loss="squared"`` minimises ½‖X − model‖² by HALS, ``loss="kl"`` the
-    Kullback–Leibler divergence by the published multiplicative updates. Neither ever rises (the factors are not
-    rescaled on the way, which with S would raise it). ``Result.middle`` is S.
+    X ≈ activations · S · components with S = (1 − theta)·I + theta/r. Both factors become sparser as ``theta`` grows,
+    but their sparsity cannot be set. ``loss="squared"`` minimises ½‖X − model‖² by HALS, ``loss="kl"`` the
+    Kullback–Leibler divergence by the published multiplicative updates. Neither loss ever rises: the factors are not
+    rescaled during the fit, which would raise it because of S. ``Result.middle`` is S.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     theta : float in [0, 1]
-        0 is plain NMF; at 1 all components are blurred into one.
+        The amount of smoothing. 0 is plain NMF; 1 averages all components into one.
     loss : {"squared", "kl"}
-        With "kl", ``Result.losses`` are divergences, a callback is told of no relative error (nan), and ``kkt_tol`` is
-        refused.
+        With "kl", ``Result.losses`` are divergences, the relative error passed to a callback is nan, and ``kkt_tol`` is
+        not available.
 
     Returns
     -------
@@ -67,10 +67,10 @@ def nsnmf(
     smoothing = (1 - theta) * np.eye(r) + theta / r
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
         if task.options.kkt_tol:
-            raise ValueError("kkt_tol is measured for the squared loss: leave it, and give tol")
+            raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
         data: Any = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), free)] * 2
-        init = "random"  # zeros would stay
+        init = "random"  # multiplicative updates keep zeros
     else:
         data = WithMiddle(task.whole(), smoothing)
         blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), free) for mode in (0, 1)]

@@ -1,4 +1,4 @@
-"""NNSC and SNMF: sparsity by a penalty, not by a constraint."""
+"""NNSC and SNMF: sparsity by a penalty instead of a constraint."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def nnsc(
 ) -> Result:
     """Nonnegative sparse coding (Hoyer 2002): an ℓ1 penalty on one side, unit norm on the other.
 
-    min ½‖X − activations·components‖² + l1·Σ activations  with parts of norm 1 (or the two sides exchanged). The
-    sparsity that comes out is not set but found: it depends on ``l1``, on the scale of X and on the rank. The loss
-    never rises. A part that the penalty kills stays dead.
+    min ½‖X − activations·components‖² + l1·Σ activations  with components of norm 1 (or with the two sides exchanged).
+    The resulting sparsity cannot be set: it depends on ``l1``, on the scale of X and on n_components. The loss never
+    rises. A component that the penalty sets to zero stays zero.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     l1 : float
-        The penalty; it acts on the scale of X.
+        The penalty. Its effect depends on the scale of X.
     side : {"activations", "components"}
-        What is penalised; the other side has unit norm.
+        The side to penalise. The other side has unit norm.
     method : {"sequential", "hoyer"}
-        Our sequential pass for both factors, or Hoyer's updates: multiplicative for the penalised side, a gradient step
+        Sequential passes for both factors, or Hoyer's updates: multiplicative for the penalised side, a gradient step
         and normalisation for the other.
 
     Returns
@@ -83,21 +83,23 @@ def snmf(
 ) -> Result:
     """Sparse NMF by alternating nonnegative least squares (Kim & Park 2007): SNMF/R and SNMF/L.
 
-    min ½(‖X − activations·components‖² + eta·‖components‖² + beta·Σ_i ‖activations of sample i‖₁²): samples are made
-    of few parts. With ``side="components"`` the two penalties are exchanged: features belong to few parts. Kim and
-    Park's columns are our samples: their SNMF/R (sparse H) is our "activations", their SNMF/L our "components". Every
-    factor is solved exactly, so the loss never rises. A part that the penalty kills stays dead.
+    min ½(‖X − activations·components‖² + eta·‖components‖² + beta·Σ_i ‖activations of sample i‖₁²), so that each sample
+    has few active components. With ``side="components"`` the two penalties are exchanged, so that each feature belongs
+    to few components. Kim and Park's columns are our samples: their SNMF/R (sparse H) is ``side="activations"``, their
+    SNMF/L is ``side="components"``. Every factor is solved exactly, so the loss never rises. A component that the
+    penalty sets to zero stays zero.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     beta : float
-        The squared ℓ1 penalty, for sparsity.
+        The squared ℓ1 penalty, which makes one side sparse.
     eta : float, optional
-        The penalty on the other side's size; by default, as in Kim and Park's code, the square of the largest entry.
+        The squared ℓ2 penalty on the other side. By default the square of X's largest entry, as in Kim and Park's code.
     side : {"activations", "components"}
+        The side to make sparse.
 
     Returns
     -------

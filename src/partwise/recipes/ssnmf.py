@@ -1,4 +1,4 @@
-"""SSNMF: HALS for the activations, and a sequential pass over Hoyer sets for the parts."""
+"""SSNMF: HALS for the activations, and a sequential pass over Hoyer sets for the components."""
 
 from __future__ import annotations
 
@@ -43,34 +43,36 @@ def ssnmf(
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
 ) -> Result:
-    """Sequential Sparse NMF: parts of exactly the sparsity that you name.
+    """Sequential Sparse NMF: components of exactly the sparsity that you set.
 
-    min ½‖X − activations·components‖²  over  activations ≥ 0 and components in their sets: HALS for the activations and
-    a sequential pass over Hoyer sets for the parts.
+    min ½‖X − activations·components‖²  over  activations ≥ 0 and components in their sets. The activations are updated
+    by HALS, the components by a sequential pass over Hoyer sets.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
-        Hoyer sparsity in [0, 1] of each part (over the features), or of each part's activations (over the samples); a
-        *tuple* is an interval. One side at a time. What is constrained has unit norm, and the other side the scale.
+        Hoyer sparsity in [0, 1] of each component (over the features), or of its activations (over the samples). A
+        *tuple* is an interval. Only one of the two can be given. The constrained side has unit norm, and the other side
+        carries the scale.
     faithful : bool
-        Exactly the paper's Algorithm 4: multiplicative updates, random column order, the paper's start, max_iter
-        updates. The paper repeats its inner loops "until convergence": here ``component_sweeps`` and
+        Run exactly the paper's Algorithm 4: multiplicative updates, random column order, the paper's start, max_iter
+        updates. The paper repeats its inner loops "until convergence"; here they are repeated ``component_sweeps`` and
         ``activation_sweeps`` times, once by default. ``init`` is then "random" and ``tol`` 0 by default.
-    solver : {"hals", "multiplicative", "gradient", "greedy", "pivot"}
-        For the side without sparsity.
+    solver : {"hals", "multiplicative", "gradient", "greedy", "pivot"}, optional
+        The update of the side without sparsity. By default "hals", or "multiplicative" if ``faithful``.
     projection : {"fast", "sorted", "hoyer"}
-        How the nearest sparse vector is found; the answers are equal. "hoyer" makes it the paper's SSNMF+Proj.
-    component_sweeps, activation_sweeps : int
-        Passes over each factor for every product with X; by default more, the cheaper they are beside that product.
+        The algorithm of the projection. All give the same result. "hoyer" is the paper's SSNMF+Proj.
+    component_sweeps, activation_sweeps : int, optional
+        Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
+        product.
     extrapolate : bool
-        Let the side without sparsity go on a little in the direction of its last change. Mostly faster
-        (`benchmarks/extrapolation.py` measures it), but the loss may rise now and then.
+        Extrapolate the side without sparsity in the direction of its last change. This is usually faster
+        (`benchmarks/extrapolation.py` measures it), but the loss may rise occasionally.
     l1, l2 : float, or a pair (on activations, on components)
-        Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
+        Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
     Returns
     -------
@@ -120,14 +122,14 @@ def ssnmf(
 
 
 def cheap_sweeps(other: int, r: int) -> int:
-    """How many sweeps of a factor cost about half of forming its statistics: one costs r/other of it. At most 4."""
+    """The number of sweeps, 1 to 4, that cost about half as much as the statistics. One sweep costs r/other of them."""
     return min(max(round(0.5 * other / r), 1), 4)
 
 
 def as_solver(name: Any, asked: Any, cheap: int, parameter: str) -> Update:
-    """The update of that name, with as many steps as asked for (by that parameter), or as are cheap."""
+    """Return the update of this name, with the number of steps given by ``parameter``, or the cheap number."""
     if not isinstance(name, str) or name not in SOLVERS:
         raise ValueError(f"solver={name!r} is not one of {', '.join(map(repr, SOLVERS))}")
     if asked is not None and name in ("greedy", "pivot"):
-        raise ValueError(f"solver={name!r} decides itself how long it works: leave {parameter} to it")
+        raise ValueError(f"solver={name!r} has its own stopping rule: omit {parameter}")
     return SOLVERS[name](cheap if asked is None else as_count(asked, parameter))

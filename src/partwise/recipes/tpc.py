@@ -1,4 +1,4 @@
-"""TPC: intervals of sparsity by cone programs."""
+"""TPC: intervals of sparsity by second-order cone programs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ def tpc(
 ) -> Result:
     """The tangent-plane constraint algorithm (Heiler & Schnörr 2006): intervals of sparsity by convex programs.
 
-    min ½‖X − activations·components‖² with the Hoyer sparsity of each part, or of each part's activations, in an
-    interval. Each factor is one second-order cone program, solved by Clarabel (``pip install 'partwise[cone]'``), so
-    this is for small problems: 10⁴ entries of a factor take seconds. A free factor is solved exactly. The loss never
-    rises.
+    min ½‖X − activations·components‖² with the Hoyer sparsity of each component, or of its activations, in an interval.
+    Each constrained factor is a second-order cone program, solved by Clarabel (``pip install 'partwise[cone]'``). The
+    method is therefore for small problems: a factor of 10⁴ entries takes seconds. A free factor is solved exactly. The
+    loss never rises.
 
-    A single number asks for an interval of no width, in which the planes leave no room to move: give a gap of .01 or
-    more, or one open end.
+    A single number is an interval of width 0, in which the algorithm cannot move. Use a width of at least 0.01, or one
+    open end.
 
     Parameters
     ----------
-    X : array or scipy sparse of shape (samples, features)
+    X : array or SciPy sparse matrix of shape (samples, features)
         Nonnegative.
     n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
+        Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
+        is an interval; None is an open end.
 
     Returns
     -------

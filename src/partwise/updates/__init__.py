@@ -1,4 +1,4 @@
-"""Ways to improve one factor from its statistics. None of them sees X."""
+"""Updates: algorithms that improve one factor given its statistics, without access to X."""
 
 from .coding import Coding
 from .cone import Cone

@@ -1,4 +1,4 @@
-"""Sparse coding: nonnegative least squares with at most so many nonzeros in each row.
+"""Sparse coding: nonnegative least squares with a limited number of nonzeros in each row.
 
 References
 ----------
@@ -24,20 +24,20 @@ from .sets import Columns, Sets, Support
 
 @dataclass(frozen=True)
 class Coding:
-    """For every row min ½·hᵀGh − cᵀh over h ≥ 0 with at most ``nonzeros`` of them positive, by a greedy choice.
+    """For every row min ½·hᵀGh − cᵀh over h ≥ 0 with at most ``nonzeros`` positive entries, by greedy selection.
 
-    Forward, Lawson and Hanson's method is stopped when the support is full. In reverse, the nonnegative least squares
-    solution loses its smallest entry and is solved again on what is left, until few enough remain. Both are heuristics:
-    exact on the support that they find, which need not be the best one.
-
-    Supports are chosen in the first call and in every ``every``-th after that; in between the factor is improved on
-    them.
+    Forward selection is Lawson and Hanson's method, stopped when the support is full. Reverse selection starts from the
+    nonnegative least squares solution, then repeatedly drops the smallest entry and solves again on the remaining
+    support. Both are heuristics: the solution is exact on the support found, which need not be the best one.
 
     Parameters
     ----------
     nonzeros : int
     reverse : bool
+        Reverse or forward selection.
     every : int
+        Choose supports in the first call and in every ``every``-th call after it. The calls in between improve the
+        factor on its support.
     """
 
     nonzeros: int
@@ -46,7 +46,7 @@ class Coding:
 
     @property
     def separable(self) -> bool:
-        """Whether rows are updated independently of all else."""
+        """Whether rows are updated independently of each other and of the state."""
         return self.every == 1
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
@@ -55,7 +55,7 @@ class Coding:
         if calls % self.every:
             factor, _ = Sequential()(factor, stats, Columns.same(Support(), len(sets)), {})
             return factor, {"calls": calls + 1}
-        cross, gram, scale = stats.normalised()  # parts of all sizes count alike
+        cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         if self.reverse:
             full, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
             solution = np.divide(full, scale, out=np.zeros(full.shape), where=scale > 0)
@@ -69,7 +69,7 @@ class Coding:
 
 @kernel
 def shrink_rows(h: Any, cross: Any, gram: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
-    """Drop the smallest entry of each row and solve again on the rest (entries that turn negative go too)."""
+    """Drop the smallest entry of a row and solve again, until ``most`` remain. Entries that turn negative go, too."""
     r = gram.shape[0]
     x, y, passive, members = vectors[0], vectors[1], places[0], places[1]
     for i in range(h.shape[0]):
@@ -77,7 +77,7 @@ def shrink_rows(h: Any, cross: Any, gram: Any, most: int, factor: Any, vectors: 
         for a in range(r):
             top = max(top, h[i, a])
         for a in range(r):
-            passive[a] = h[i, a] > 1e-12 * top  # what is smaller is rounding
+            passive[a] = h[i, a] > 1e-12 * top  # smaller entries are rounding errors
             h[i, a] = h[i, a] if passive[a] else 0.0
             size += passive[a]
         while size > most:

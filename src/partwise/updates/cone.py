@@ -1,9 +1,10 @@
 """Intervals of sparsity as second-order cones: the tangent-plane constraint algorithm.
 
 For x ≥ 0 of length m let c(s) = √m − s(√m − 1). Then sparsity(x) ≤ hi means ‖x‖ ≤ 1ᵀx / c(hi), a convex cone, and
-sparsity(x) ≥ lo its reverse, ‖x‖ ≥ 1ᵀx / c(lo). The reverse cone is replaced by the half-space nᵀx ≥ 0 that touches it
-along the present column w: n = w/‖w‖ − 1/c(lo). All of the half-space's points with ‖x‖ ≥ wᵀx/‖w‖ ≥ 1ᵀx/c(lo) are
-sparse enough, so the next factor is feasible, and w itself stays so: the loss cannot rise.
+sparsity(x) ≥ lo means ‖x‖ ≥ 1ᵀx / c(lo), the reverse of a cone. The reverse cone is replaced by the half-space nᵀx ≥ 0
+that touches it along the current column w: n = w/‖w‖ − 1/c(lo). Every point of the half-space has
+‖x‖ ≥ wᵀx/‖w‖ ≥ 1ᵀx/c(lo) and is sparse enough, so the next factor is feasible. w lies in the half-space, so the loss
+cannot rise.
 
 References
 ----------
@@ -28,18 +29,18 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Cone:
-    """Solve for the whole factor with all constraints at once, as often as the tangent planes move.
+    """Solve for the whole factor with all constraints at once, and repeat with new tangent planes.
 
-    The sets are `FreeNorm` of Hoyer sets. The first call starts from the solution without lower ends, its columns moved
-    to the nearest point of their sets, if that is better than the factor given. What the solver's tolerance leaves
-    infeasible is projected; a solution that is worse than the present factor is not taken.
+    The sets must be `FreeNorm` of Hoyer sets. The first call solves without the lower bounds, projects the solution,
+    and starts from it if it is better than the given factor. Solutions are projected, because the solver has a
+    tolerance. A solution that is worse than the current factor is discarded.
 
     Parameters
     ----------
     rounds : int
-        Planes at most, for the same statistics.
+        The largest number of tangent planes for the same statistics.
     tol : float
-        New planes end when they lower the loss by less than this share of ½‖X‖².
+        Stop when a new plane lowers the loss by less than tol · ½‖X‖².
     """
 
     rounds: int = 5
@@ -69,26 +70,26 @@ class Cone:
 
 
 def load_clarabel() -> Any:
-    """The solver, or a sentence about how to get it."""
+    """Import the solver. Raises ImportError with the command that installs it."""
     try:
         import clarabel  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
-        raise ImportError("cone programs are solved by Clarabel: pip install 'partwise[cone]'") from None
+        raise ImportError("tpc needs the solver Clarabel: pip install 'partwise[cone]'") from None
     return clarabel
 
 
 def norm_ends(s: Any, m: int) -> tuple[float, float]:
-    """(c(hi), c(lo)): between which ‖x‖₁/‖x‖₂ must lie."""
+    """(c(hi), c(lo)), the bounds of ‖x‖₁/‖x‖₂."""
     unit = s.unit if isinstance(s, FreeNorm) else None
     if isinstance(unit, Hoyer):
         return l1_norm(unit.sparsity, m), l1_norm(unit.sparsity, m)
     if isinstance(unit, HoyerBetween):
         return l1_norm(1.0 if unit.hi is None else unit.hi, m), l1_norm(0.0 if unit.lo is None else unit.lo, m)
-    raise ValueError(f"Cone solves for sparsities at any norm, not for {s!r}")
+    raise ValueError(f"Cone does not support the set {s!r}: use FreeNorm(Hoyer(…)) or FreeNorm(HoyerBetween(…))")
 
 
 def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
-    """A solution in the factor's precision, and exactly in its sets."""
+    """Project a solution to the sets, in the factor's precision. Without a solution, return the factor."""
     if solution is None:
         return factor
     moved = np.asfortranarray(np.maximum(solution, 0), dtype=factor.dtype)
@@ -97,9 +98,9 @@ def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
 
 
 def solve_cone(clarabel: Any, factor: Array, stats: Stats, ends: Array, unit: Array, planes: bool) -> Array | None:
-    """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and half-spaces at ``factor``); None where the solver gives up.
+    """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and the half-spaces at ``factor``); None if the solver fails.
 
-    Columns are solved in units of 1/√G_jj and of the size of the answer, which the solver's tolerances expect.
+    Columns are scaled by √G_jj and by the size of cross, so that the solver's tolerances are appropriate.
     """
     m, r = factor.shape
     cross = stats.cross / unit

@@ -1,4 +1,4 @@
-"""Extrapolation: go on a little in the direction of the last change.
+"""Extrapolation: move a little further in the direction of the last change.
 
 References
 ----------
@@ -19,16 +19,16 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Extrapolated:
-    """F ← [new + β(new − last)]₊, where new is what ``update`` makes of F (y ≥ 0 only).
+    """F ← [new + β(new − last)]₊, where new is the result of ``update`` (y ≥ 0 only).
 
-    β grows while the loss falls. When the loss has risen since the last call, the update goes back to the last point
-    that was not extrapolated, and β shrinks. The loss may therefore rise now and then, but not for long.
+    β grows while the loss falls. If the loss has risen since the last call, the update restarts from the last point
+    before extrapolation, and β shrinks. The loss may therefore rise occasionally.
 
     Parameters
     ----------
     update : Update
     beta, growth, cap_growth, shrink : float
-        β at first; its growth, the growth of its upper limit, and its divisor at a restart.
+        The initial β, the growth factor of β, the growth factor of its upper limit, and its divisor at a restart.
     """
 
     update: Update
@@ -38,7 +38,7 @@ class Extrapolated:
     shrink: float = 1.5
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
-        """Improve ``factor`` by ``update``, and go on from there."""
+        """Improve ``factor`` by ``update``, and extrapolate."""
         require_nonnegative(sets, "Extrapolated")
         beta, cap = state.get("beta", self.beta), state.get("cap", 1.0)
         last = state.get("last", factor.copy(order="F"))

@@ -1,4 +1,4 @@
-"""Projected gradient with a step size found by trial.
+"""Projected gradient with a line search.
 
 References
 ----------
@@ -18,20 +18,20 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Gradient:
-    """F ← nearest point of the sets to F − step·(F·gram − cross), ``steps`` times.
+    """F ← projection of F − step·(F·gram − cross) to the sets, ``steps`` times.
 
-    The step is divided by ``factor`` until the loss falls enough, and multiplied by it as long as it still does; the
-    next search starts where the last one ended. A step of 1/‖gram‖ always lowers the loss, whatever the sets, and is
-    the least that is tried.
+    The step size is divided by ``factor`` until the loss falls enough, or multiplied by it while the loss keeps
+    falling. The next search starts from the last step size. A step of 1/‖gram‖ never increases the loss, whatever the
+    sets, and is the smallest one tried.
 
     Parameters
     ----------
     steps : int
         Gradient steps for the same statistics.
     factor : float
-        By which the step size changes (Lin: 10).
+        The factor by which the step size changes (Lin: 10).
     decrease : float
-        The share of the linear decrease that is enough (Lin's σ). On sets that are not convex any decrease is.
+        The required decrease, relative to the linear term (Lin's σ). For nonconvex sets any decrease is accepted.
     """
 
     steps: int = 5

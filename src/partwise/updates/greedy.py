@@ -1,4 +1,4 @@
-"""Greedy coordinate descent: for each row, always the entry whose exact change gains most.
+"""Greedy coordinate descent: in each row, always change the entry that lowers the loss most.
 
 References
 ----------
@@ -21,12 +21,12 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Greedy:
-    """Change one entry of a row at a time until the best gain is below ``tol`` times the row's first (y ≥ 0 only).
+    """Minimise over one entry of a row at a time (y ≥ 0 only).
 
     Parameters
     ----------
     tol : float
-        When a row is good enough (Hsieh & Dhillon: 0.001).
+        A row is finished when the best gain is below tol times its first gain (Hsieh & Dhillon: 0.001).
     """
 
     tol: float = 1e-3
@@ -42,7 +42,7 @@ class Greedy:
 
 @kernel
 def descend_rows(columns: Any, cross: Any, gram: Any, tol: float) -> None:
-    """min ½·hᵀGh − cᵀh over h ≥ 0 for every row, at most r² changes each."""
+    """min ½·hᵀGh − cᵀh over h ≥ 0 for every row, with at most r² changes."""
     r, rows = columns.shape
     h = np.empty(r)
     slope = np.empty(r)
@@ -58,7 +58,7 @@ def descend_rows(columns: Any, cross: Any, gram: Any, tol: float) -> None:
             best, where, change = 0.0, -1, 0.0
             for a in range(r):
                 if gram[a, a] > 0:
-                    s = max(h[a] - slope[a] / gram[a, a], 0.0) - h[a]  # exact, from the present value
+                    s = max(h[a] - slope[a] / gram[a, a], 0.0) - h[a]  # the exact minimiser
                     gain = -s * (slope[a] + 0.5 * gram[a, a] * s)
                     if gain > best:
                         best, where, change = gain, a, s

@@ -1,4 +1,4 @@
-"""Hoyer's line search: a gradient step and a projection, the step halved until the loss does not rise.
+"""Hoyer's line search: a projected gradient step, halved until the loss does not rise.
 
 References
 ----------
@@ -18,18 +18,18 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Halving:
-    """F ← nearest point of the sets to F − step·(F·gram − cross), once.
+    """F ← projection of F − step·(F·gram − cross) to the sets, once.
 
-    The step is halved until the loss does not rise, and grows by a fifth for the next call. Hoyer's first step is 1,
-    where the rows of H have norm 1: here it is in units of 1/mean G_jj, so that X may have any scale. Where no step
-    down to rounding serves, the factor stays as it is.
+    The step size is halved until the loss does not rise, and is multiplied by ``growth`` for the next call. Hoyer's
+    first step size is 1, for rows of H of norm 1. Here it is 1/mean G_jj, so that X may have any scale. If no step size
+    above the rounding error works, the factor is left unchanged.
 
     Parameters
     ----------
     growth : float
-        Of the step after each success.
+        The growth factor of the step size after a successful step.
     most : float
-        The largest step, in the same units.
+        The largest step size, in units of 1/mean G_jj.
     """
 
     growth: float = 1.2
@@ -49,4 +49,4 @@ class Halving:
             if linear + bend <= np.finfo(factor.dtype).eps * abs(linear):
                 return moved, {"step": min(self.growth * step, self.most)}
             step /= 2
-        return factor, {"step": min(1024 * step, first)}  # no step serves: begin a little higher next time
+        return factor, {"step": min(1024 * step, first)}  # no step size works: start a little higher next time

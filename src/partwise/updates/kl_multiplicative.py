@@ -19,7 +19,7 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Divergence:
-    """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs a pass over X of its own."""
+    """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs its own pass over X."""
 
     def __call__(self, factor: Array, stats: Any, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place; ``stats`` are `Ratios`."""

@@ -1,7 +1,7 @@
 """Multiplicative updates.
 
-For y ≥ 0 each entry is scaled by cross / (F·gram): the factor stays nonnegative without a projection, and the loss
-never rises; but zeros are locked, and the tail is slow.
+For y ≥ 0 each entry is multiplied by cross / (F·gram). The factor stays nonnegative without a projection, and the loss
+never rises. But zeros stay zero, and convergence is slow in the end.
 
 References
 ----------
@@ -25,19 +25,19 @@ from .sets import Sets
 class Multiplicative:
     """F ← F ∘ cross / (F·gram + epsilon), ``repeats`` times.
 
-    The step minimises a separable bound of the loss, with a weight for every entry. For other sets than y ≥ 0, whose
-    nearest point needs one weight for all entries of a column, the bound gram ≼ diag(gram·v / v) with v the norms of
-    the columns takes its place: F_j ← nearest point to F_j − gradient_j / weight_j. Neither increases the loss.
+    The step minimises a separable upper bound of the loss, which has a weight for every entry. Sets other than y ≥ 0
+    need a single weight for each column. For these the bound is gram ≼ diag(weights) with weights = gram·v / v, where v
+    are the norms of the columns, and F_j ← projection of F_j − gradient_j / weights_j. Neither step increases the loss.
 
     Parameters
     ----------
     repeats : int
         Updates for the same statistics.
     epsilon : float
-        Added to the denominator, as in the paper; here in units of the largest in its row, so that X may have
-        any scale.
+        Added to the denominator, as in the paper, but relative to the largest denominator of the row, so that X may
+        have any scale.
     l1 : float
-        What a penalty has subtracted from cross: it is moved to the denominator (Hoyer 2002; y ≥ 0 only).
+        The ℓ1 penalty that was subtracted from cross. It is moved to the denominator (Hoyer 2002; y ≥ 0 only).
     """
 
     repeats: int = 1
@@ -53,7 +53,7 @@ class Multiplicative:
             model = product(gram, factor.T).T
             if sets.nonnegative:
                 wanted = np.maximum(stats.cross + factor.dtype.type(self.l1), 0)
-                small = np.maximum(self.epsilon * model.max(axis=1), 1e-30 * wanted.max(axis=1))  # a ratio is finite
+                small = np.maximum(self.epsilon * model.max(axis=1), 1e-30 * wanted.max(axis=1))  # keeps ratios finite
                 model += np.maximum(small + self.l1, np.finfo(factor.dtype).tiny).astype(factor.dtype)[:, None]
                 np.divide(wanted, model, out=model)
                 factor *= model

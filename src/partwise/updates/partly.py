@@ -1,7 +1,7 @@
-"""Some columns are known and stay; the others are improved by any update, as if X were what the known ones leave.
+"""Updates next to known columns: the known columns are fixed, and any update improves the others.
 
-With F = [known, free] the loss of the free columns has statistics of its own: cross_free − known·gram_known,free and
-gram_free,free. So no update need know that there are others.
+With F = [known, free], the loss of the free columns has the statistics cross_free − known·gram_known,free and
+gram_free,free. An update for the free columns therefore does not need the known ones.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .sets import Columns, Kept, Sets
 
 @dataclass(frozen=True)
 class Partly:
-    """Let ``update`` improve all columns but those that the sets keep, which stay bit for bit.
+    """Apply ``update`` to the free columns. The columns that the sets keep do not change, bit for bit.
 
     Parameters
     ----------
     update : Update
-        It sees the free columns, their statistics and their sets alone.
+        It gets only the free columns, their statistics and their sets.
     """
 
     update: Update
 
     @property
     def separable(self) -> bool:
-        """Whether rows with sets of their own are updated independently of all else."""
+        """Whether rows with sets of their own are updated independently of each other and of the state."""
         return getattr(self.update, "separable", False)
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
@@ -45,7 +45,7 @@ class Partly:
 
 
 def left(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stats:
-    """The statistics of the free columns, for what the known ones leave of X."""
+    """The statistics of the free columns, for the residual of X after the known columns."""
     settled = factor[:, known]
     cross = stats.cross[:, free] - settled @ stats.gram[np.ix_(known, free)].astype(factor.dtype)
     rest = 2 * Stats(stats.cross[:, known], stats.gram[np.ix_(known, known)], stats.sqnorm).loss(settled)
@@ -54,26 +54,26 @@ def left(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stat
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Columns of a factor that the user knows: which, and what they are (rows × as many)."""
+    """Columns of a factor that the user has fixed: their indices and their values (rows × columns)."""
 
     which: tuple[int, ...]
     columns: Array
 
     def put(self, factor: Array, first: int = 0) -> Array:
-        """Write the columns into a factor, of which ``factor`` may be the rows from ``first`` on."""
+        """Write the columns to ``factor``, which may be the rows of a factor from ``first`` on."""
         factor[:, list(self.which)] = self.columns[first : first + len(factor)]
         return factor
 
     def are_in(self, factor: Array) -> bool:
-        """Whether the columns of a factor are what they are known to be."""
+        """Whether the known columns of a factor have their values."""
         return bool(np.array_equal(factor[:, list(self.which)], self.columns))
 
     def kept(self, sets: Columns) -> Columns:
-        """The sets of the factor, its known columns staying as they are."""
+        """The sets of the factor, with the known columns kept fixed."""
         return Columns(tuple(Kept() if j in self.which else s for j, s in enumerate(sets)))
 
     def scaling(self, sets: Columns) -> Columns:
-        """The sets of the other factor, which must take the scale of what is known: no unit norms there."""
+        """The sets of the other factor, which carries the scale of the known columns and has no unit norms there."""
         units = (Hoyer, HoyerBetween)
         return Columns(
             tuple(FreeNorm(s) if j in self.which and isinstance(s, units) else s for j, s in enumerate(sets))

@@ -1,4 +1,4 @@
-"""The whole path of nonnegative ℓ1-penalised least squares, and the point on it with so many nonzeros.
+"""The regularisation path of nonnegative ℓ1-penalised least squares, followed to a given number of nonzeros.
 
 References
 ----------
@@ -22,17 +22,18 @@ from .sets import Sets
 
 @dataclass(frozen=True)
 class Path:
-    """For every row the solution of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 at the λ where it has ``nonzeros`` of them.
+    """For every row min ½·hᵀGh − cᵀh + λΣh over h ≥ 0, with λ such that at most ``nonzeros`` entries are positive.
 
-    From λ = max c, where h = 0, h is followed as a piecewise linear function of λ: an entry joins when its slope
-    reaches λ and leaves when it falls to zero. The path ends where one entry too many would join for the first time.
+    The solution is followed from λ = max c, where h = 0, as a piecewise linear function of λ. An entry joins the
+    support when its slope reaches λ, and leaves when it falls to zero. The path ends when an entry too many would join
+    for the first time.
 
     Parameters
     ----------
     nonzeros : int
     refit : bool
-        Solve again without λ on the entries chosen, which takes out the shrinkage (an entry that would turn negative
-        leaves).
+        Solve again on the support without the penalty, which removes the shrinkage. Entries that would turn negative
+        leave the support.
     """
 
     nonzeros: int
@@ -42,7 +43,7 @@ class Path:
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor``."""
-        cross, gram, scale = stats.normalised()  # the penalty knows no part's size
+        cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         solution = np.zeros(cross.shape)
         follow_rows(solution, cross, gram, self.nonzeros, self.refit, *room(len(gram)))
         factor[...] = solution * scale
@@ -51,7 +52,7 @@ class Path:
 
 @kernel
 def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: Any, vectors: Any, places: Any) -> None:
-    """Follow the path of each row."""
+    """Follow the path of every row."""
     r = gram.shape[0]
     x, ray, y, ones = vectors[0], vectors[1], vectors[2], vectors[3]
     passive, useless, members = places[0], places[1], places[2]
@@ -62,7 +63,7 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: A
             passive[a], useless[a], h[i, a] = 0, gram[a, a] <= 0, 0.0
         size, left, last = 0, -1, -1
         level = largest_slope(cross[i], useless)
-        floor = 1e-13 * level  # what happens below is rounding: the path is at its end
+        floor = 1e-13 * level  # smaller λ are rounding errors: the end of the path
         for _ in range(8 * r + 8):
             if level <= floor:
                 break
@@ -74,11 +75,11 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: A
                 solve_support(gram, cross[i], passive, members, size, factor, y, x)
             following, event, joins = floor, -1, False
             for a in range(r):
-                if passive[a] and ray[a] < 0:  # falls as λ falls
+                if passive[a] and ray[a] < 0:  # decreases with λ
                     at = min(x[a] / ray[a], level)
                     if at > following:
                         following, event, joins = at, a, False
-            for a in range(r):  # of equal levels, entries leave before others join
+            for a in range(r):  # at equal levels, entries leave before others join
                 if not passive[a] and not useless[a] and a != left:
                     slope, turn = cross[i, a], 1.0
                     for b in range(r):
@@ -90,7 +91,7 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: A
                         at = min(slope / turn, level)
                         if at > following:
                             following, event, joins = at, a, True
-            if size > most and (joins or following < level):  # one too many has joined, and none leaves for it
+            if size > most and (joins or following < level):  # an entry too many has joined, and none leaves
                 break
             level = following if event >= 0 else 0.0
             break_at(h, i, x, ray, passive, level)
@@ -114,7 +115,7 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: A
 
 @piece
 def largest_slope(c: Any, useless: Any) -> float:
-    """The largest entry that may join first, a little enlarged so that it does."""
+    """The largest slope of a usable entry, slightly enlarged so that this entry joins first."""
     top = 0.0
     for a in range(c.size):
         if not useless[a]:
@@ -124,14 +125,14 @@ def largest_slope(c: Any, useless: Any) -> float:
 
 @piece
 def break_at(h: Any, i: int, x: Any, ray: Any, passive: Any, level: float) -> None:
-    """h at that point of the path."""
+    """Write the solution at λ = ``level`` to row i of h."""
     for a in range(passive.size):
         h[i, a] = max(x[a] - level * ray[a], 0.0) if passive[a] else 0.0
 
 
 @piece
 def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, members: Any, factor: Any, y: Any, x: Any) -> None:
-    """Least squares on the support, entries that turn negative leaving it; h stays if none or no solution is left."""
+    """Least squares on the support, without entries that turn negative. If no solution is left, h is unchanged."""
     negative, size = True, 1
     while negative and size > 0:
         size = cholesky(gram, passive, members, factor)

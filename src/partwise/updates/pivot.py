@@ -1,4 +1,4 @@
-"""Block principal pivoting: nonnegative least squares, exactly.
+"""Block principal pivoting: exact nonnegative least squares.
 
 References
 ----------
@@ -26,10 +26,10 @@ from .sets import Sets
 class Pivot:
     """Solve min ½·hᵀGh − cᵀh over h ≥ 0 exactly, for every row h of the factor (y ≥ 0 only).
 
-    The factor's support is the first guess of the answer's. Entries with the wrong sign change sides all at once; after
-    three such exchanges without progress only the last of them does, which cannot cycle. Rows with the same support
-    share one Cholesky factor. Where the Gram matrix of a support is singular (twin parts, more parts than features),
-    the row is solved by Lawson and Hanson's method instead, whose supports stay independent.
+    The support of the factor is the initial guess. All entries with the wrong sign are exchanged at once. After three
+    such exchanges without progress, only the last of them is exchanged, which cannot cycle. Rows with the same support
+    share one Cholesky factor. If the Gram matrix of a support is singular (equal components, or more components than
+    features), the row is solved by Lawson and Hanson's method, whose supports stay linearly independent.
     """
 
     separable: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class Pivot:
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""
         require_nonnegative(sets, "Pivot")
-        cross, gram, scale = stats.normalised()  # parts of all sizes count alike
+        cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         used = scale > 0
         solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
         unsolved = np.ones(len(factor), dtype=bool)
@@ -49,12 +49,12 @@ class Pivot:
 
 
 def room(r: int) -> tuple[Array, Array, Array]:
-    """What the kernels write to: a Cholesky factor, some vectors, and sets of columns."""
+    """Return work arrays for the kernels: a Cholesky factor, vectors, and sets of columns."""
     return np.empty((r, r)), np.empty((4, r)), np.empty((3, r), dtype=np.int64)
 
 
 def grouped(support: Array) -> Array:
-    """The order of the rows that brings equal supports together."""
+    """Return an order of the rows in which equal supports are adjacent."""
     return np.lexsort(np.packbits(support, axis=1).T)
 
 
@@ -62,10 +62,10 @@ def grouped(support: Array) -> Array:
 def solve_rows(
     h: Any, cross: Any, gram: Any, order: Any, unsolved: Any, factor: Any, vectors: Any, places: Any
 ) -> None:
-    """Solve every row from its own support; those that a singular Gram matrix leaves open stay marked as unsolved."""
+    """Solve every row from its own support. Rows with a singular Gram matrix stay marked as unsolved."""
     r = gram.shape[0]
     z, y, passive, held, members = vectors[0], vectors[1], places[0], places[1], places[2]
-    size = -1  # of the support whose Cholesky factor is at hand: none yet
+    size = -1  # of the support with a known Cholesky factor; −1: none yet
     for n in range(order.size):
         i = order[n]
         c, row = cross[i], h[i]
@@ -103,7 +103,7 @@ def solve_rows(
 
 @piece
 def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
-    """Write the members of a support and the Cholesky factor of their Gram matrix; how many, or −1: it is singular."""
+    """Write the members of a support and the Cholesky factor of their Gram matrix. Returns its size, −1 if singular."""
     size = 0
     for a in range(passive.size):
         members[size] = a
@@ -126,7 +126,7 @@ def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
 
 @piece
 def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, factor: Any, y: Any, z: Any) -> None:
-    """z is the solution of the equations of the support there, and its slope gram·x − c elsewhere; y is overwritten."""
+    """Write the solution on the support, and the slope gram·x − c elsewhere, to z. y is overwritten."""
     for p in range(size):
         own, total = factor[p], c[members[p]]
         for n in range(p):
@@ -149,10 +149,10 @@ def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, fact
 
 @kernel
 def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
-    """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time, and stays independent.
+    """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time and stays linearly independent.
 
-    An entry whose column depends on those of the support has nothing to add: its dual is zero but for rounding. It ends
-    at the solution, or where ``most`` entries are positive.
+    An entry whose column depends on those of the support is skipped: its dual is zero up to rounding. The method stops
+    at the solution, or when ``most`` entries are positive.
     """
     r = gram.shape[0]
     x, trial, y = vectors[0], vectors[1], vectors[2]
@@ -180,7 +180,7 @@ def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int, factor: An
             leaving = where
             while leaving >= 0:
                 size = cholesky(gram, passive, members, factor)
-                if size < 0:  # only at first: what joined depends on the others
+                if size < 0:  # only in the first round: the new entry depends on the others
                     passive[where], useless[where] = 0, 1
                     break
                 solve_support(gram, c, passive, members, size, factor, y, trial)

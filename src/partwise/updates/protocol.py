@@ -1,4 +1,4 @@
-"""What an update is."""
+"""The interface of updates."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ State = dict[str, Any]
 
 
 class Update(Protocol):
-    """A frozen value that improves a factor.
+    """An immutable object that improves a factor.
 
-    The factor (rows × r, columns contiguous) may be overwritten. The state starts empty and holds numbers and arrays
-    only, so that a fit can be saved in the middle. An update with a true ``separable`` treats rows that have sets of
-    their own independently of each other and of the state, so that chunks of rows can be updated apart.
+    The factor (rows × r, columns contiguous) may be overwritten. The state is empty at first and holds only numbers and
+    arrays, so that a fit can be saved at any iteration. If ``separable`` is true, rows with sets of their own are
+    updated independently of each other and of the state, so that chunks of rows can be updated separately.
     """
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
-        """A factor in ``sets`` whose loss is no larger, and the state for the next call."""
+        """Return a factor in ``sets`` whose loss is no larger, and the state for the next call."""
         ...
 
 
 def require_nonnegative(sets: Sets, who: str) -> None:
-    """Refuse sets that couple the rows of a factor."""
+    """Raise ValueError for sets other than y ≥ 0."""
     if not sets.nonnegative:
         other = next(s for s in (sets[j] for j in range(len(sets))) if not isinstance(s, Nonnegative))
-        raise ValueError(f"{who} solves for y ≥ 0 only, not for {other!r}: use Sequential, Gradient or Multiplicative")
+        raise ValueError(f"{who} supports y ≥ 0 only, not {other!r}: use Sequential, Gradient or Multiplicative")

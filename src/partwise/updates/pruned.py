@@ -1,4 +1,4 @@
-"""Solve without the constraint, keep the largest entries, and improve those.
+"""Pruning: solve without the constraint, keep the largest entries, and improve them.
 
 References
 ----------
@@ -20,10 +20,10 @@ from .sets import Columns, Sets, Support
 
 @dataclass(frozen=True)
 class Pruned:
-    """Nonnegative least squares, projected to the sets, then ``sweeps`` over what is left, zeros staying zero.
+    """Nonnegative least squares, projected to the sets, then ``sweeps`` over the columns with fixed supports.
 
-    Supports are chosen in the first call and in every ``every``-th after that; in between there are only the sweeps. A
-    heuristic: the loss may rise where the largest entries are not the best ones.
+    Supports are chosen in the first call and in every ``every``-th call after it. The calls in between only sweep. This
+    is a heuristic: the loss may rise if the largest entries are not the best ones.
     """
 
     sweeps: int = 3

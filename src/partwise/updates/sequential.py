@@ -1,7 +1,7 @@
-"""One column at a time, each solved exactly: the paper's sequential pass, and HALS.
+"""Block coordinate descent over columns, each solved exactly: the paper's sequential pass, and HALS.
 
 With all other columns fixed, column j of F has the loss ½·g‖y‖² − bᵀy + const, where g = G_jj and
-b = C_j − Σ_{l≠j} F_l G_lj: its minimiser over a set is the point of the set nearest to b/g.
+b = C_j − Σ_{l≠j} F_l G_lj. Its minimiser over a set is the projection of b/g.
 
 References
 ----------
@@ -29,10 +29,10 @@ from .protocol import State
 from .sets import Sets, write_nearest
 
 BLOCK = 8  # columns that share one matrix product
-GROUP = 2  # columns of a block that share one reading of those solved before
-PIECE = 1024  # rows that stay in cache for that
+GROUP = 2  # columns of a block that share one read of the columns solved before
+PIECE = 1024  # rows that stay in cache within a group
 TILE = 512  # rows that stay in cache over all sweeps
-LEAST = 8192  # rows for which a thread of their own pays
+LEAST = 8192  # rows per thread, at least
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Sequential:
     Parameters
     ----------
     sweeps : int
-        Passes over all columns. Forming the statistics costs as much as several.
+        Passes over all columns. Computing the statistics costs as much as several sweeps.
     order : {"fixed", "random"}
-        The columns as they stand, or (as in the paper) a new random order each sweep.
+        From the first column to the last, or (as in the paper) in a new random order for each sweep.
     seed : int
-        Of the random order.
+        The seed of the random order.
     """
 
     sweeps: int = 1
@@ -55,7 +55,7 @@ class Sequential:
 
     @property
     def separable(self) -> bool:
-        """Whether rows with sets of their own are updated independently of all else."""
+        """Whether rows with sets of their own are updated independently of each other and of the state."""
         return self.order == "fixed"
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
@@ -74,7 +74,7 @@ class Sequential:
 
 
 def sweep_rows(factor: Array, cross: Array, gram: Array, orders: Array) -> None:
-    """HALS: sweep over columns whose rows do not depend on each other, each thread with some of the rows."""
+    """HALS: sweep over columns with independent rows. Each thread takes a range of rows."""
     every = np.arange(len(gram))
 
     def sweep(first: int, end: int) -> None:
@@ -85,10 +85,10 @@ def sweep_rows(factor: Array, cross: Array, gram: Array, orders: Array) -> None:
 
 
 def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: Sets, thresholds: Array) -> None:
-    """Sweep over columns whose sets couple their rows: one matrix product serves BLOCK columns.
+    """Sweep over columns whose sets couple their rows, with one matrix product for BLOCK columns.
 
-    The kernel solves Hoyer's sets, and stops at each column that it leaves to its set: one of another kind, or one on
-    which the fast passes fail. ``thresholds`` holds what the last pass found for each column, in units of b/g.
+    The kernel solves Hoyer sets. It stops at a column with another kind of set, or on which the fast projection fails;
+    that column is projected by its set. ``thresholds`` holds the last threshold of each column, in units of b/g.
     """
     share = scratch((min(BLOCK, len(gram)), len(factor)), factor.dtype)
     ranges = sets.l1_ranges(len(factor))
@@ -108,7 +108,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
 
 @cache
 def changing(r: int) -> tuple[Array, Array]:
-    """All places (p, q) of an order of r columns such that q changes before or with p, in the same block."""
+    """All pairs of positions (p, q) with q ≤ p in the same block: column q changes before or together with column p."""
     p, q = np.tril_indices(r)
     same = p // BLOCK == q // BLOCK
     return p[same], q[same]
@@ -118,9 +118,10 @@ def changing(r: int) -> tuple[Array, Array]:
 def sweep_block(
     columns: Any, cross: Any, gram: Any, block: Any, ranges: Any, thresholds: Any, share: Any, first: int
 ) -> int:
-    """Solve the columns of one block from place ``first`` on; the place of one that is left to its set, or the end.
+    """Solve the columns of a block from position ``first`` on.
 
-    ``share`` holds Σ F_l G_lj over the columns l that stay as they are till then. It becomes b/g.
+    Returns the position of a column that its set must project, or the length of the block. ``share`` holds Σ F_l G_lj
+    over the columns l that do not change before column j is solved, and is overwritten by b/g.
     """
     m = columns.shape[1]
     for p in range(first, block.size):
@@ -130,7 +131,7 @@ def sweep_block(
         threshold = thresholds[j] if low == high else 0.0
         above = math.inf if math.isnan(threshold) else threshold
         d, s1, s2 = 0, 0.0, 0.0
-        # One reading of the columns solved before the group serves all of it; then those of the group itself follow.
+        # The columns solved before the group are read once for the whole group, then those of the group itself.
         solved, last = (0, min(head + GROUP, block.size)) if p == head else (head, p + 1)
         for start in range(0, m, PIECE):
             end = min(start + PIECE, m)
@@ -142,7 +143,7 @@ def sweep_block(
             d, s1, s2 = d + more, s1 + t1, s2 + t2
         if g > 0:
             k, thresholds[j] = low, math.nan
-            if low < high:  # the best of an interval is ‖b₊‖₁ / ‖b₊‖₂, moved into it; see `HoyerBetween`
+            if low < high:  # the best ‖y‖₁ is ‖b₊‖₁ / ‖b₊‖₂, clipped to the interval; see `HoyerBetween`
                 k = min(max(s1 / math.sqrt(s2), low), high) if 1e-270 < s2 < 1e290 else math.nan
             if k > 1:
                 thresholds[j] = write_solution(b, k, columns[j], threshold, d, s1, s2)
@@ -155,7 +156,7 @@ def sweep_block(
 def sweep_tiles(
     columns: Any, cross: Any, gram: Any, orders: Any, every: Any, buffer: Any, first: int, end: int
 ) -> None:
-    """All sweeps over one tile of rows after the other."""
+    """Make all sweeps over one tile of rows, then over the next."""
     r = columns.shape[0]
     for start in range(first, end, TILE):
         stop = min(start + TILE, end)
@@ -174,7 +175,7 @@ def sweep_tiles(
 
 @piece
 def subtract_columns(b: Any, g: Any, which: Any, first: int, last: int, columns: Any, start: int, end: int) -> None:
-    """b ← b − Σ g_l·x_l over some rows, for l = which[first:last]: four columns for one reading and writing of b."""
+    """b ← b − Σ g_l·x_l over some rows, for l = which[first:last]. b is read and written once for four columns."""
     q = first
     while q + 4 <= last:
         subtract_four(b, g, which[q : q + 4], columns, start, end)
@@ -210,7 +211,7 @@ def subtract_from(b: Any, x: Any) -> None:
 
 @loop
 def scale(b: Any, inverse: float, above: float) -> tuple[int, float, float]:
-    """b ← b·inverse, and its sums above a threshold: how many, Σ(b − above)₊, Σ(b − above)₊²."""
+    """b ← b·inverse. Returns the number of entries above a threshold, Σ(b − above)₊ and Σ(b − above)₊²."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(b.size):
         b[i] *= inverse

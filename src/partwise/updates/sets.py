@@ -1,4 +1,4 @@
-"""The sets that a factor is kept in: one for each column, one for all rows, or one for the whole matrix."""
+"""The constraint sets of a factor: one for each column, one for all rows, or one for the whole matrix."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..statistics import Array
 
 
 class Sets(Protocol):
-    """What updates, starts and the loop may ask of a factor's sets."""
+    """The interface of a factor's sets."""
 
     @property
     def nonnegative(self) -> bool:
-        """Whether nothing but y ≥ 0 is asked for, so that rows are independent of each other."""
+        """Whether the only constraint is y ≥ 0, so that rows are independent of each other."""
         ...
 
     @property
     def unit_norm(self) -> bool:
-        """Whether every column has norm 1 (so that no scale can escape through this factor)."""
+        """Whether every column has norm 1, so that the other factor carries the scale."""
         ...
 
     @property
@@ -40,35 +40,35 @@ class Sets(Protocol):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Columns that stay as they are: what is said of the sets is said of the others."""
+        """Columns that are kept fixed. The other properties describe the remaining columns."""
         ...
 
     def __getitem__(self, j: int) -> Projection:
-        """A set for column j while the other columns stay."""
+        """The set of column j while the other columns are fixed."""
         ...
 
     def __len__(self) -> int: ...
 
     def l1_ranges(self, m: int) -> Array:
-        """The least and the largest ‖y‖₁ of each column of length ``m`` that the kernel can solve; nan: it cannot."""
+        """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         ...
 
     def relaxed(self, share: float) -> Any:
-        """The sets with that share of their sparsity."""
+        """The sets with their sparsity multiplied by ``share``."""
         ...
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
-        """Move ``factor`` to the nearest point, in place; ``near`` decides among equally near ones."""
+        """Project ``factor`` in place. ``near`` breaks ties among equally near points."""
         ...
 
 
 def solved_fast(projection: Projection) -> TypeGuard[Hoyer | HoyerBetween]:
-    """Whether `fast.write_solution` finds the nearest point."""
+    """Whether `fast.write_solution` can compute the projection."""
     return isinstance(projection, Hoyer | HoyerBetween) and projection.method == "fast"
 
 
 def write_nearest(projection: Projection, b: Array, near: Array | None, out: Array, checked: bool = True) -> None:
-    """Write to ``out`` (which may be ``near``) the point nearest to ``b``; what is not ``checked`` may be refused."""
+    """Write the projection of ``b`` to ``out``, which may be ``near``. Without ``checked``, ``b`` is validated."""
     if checked and isinstance(projection, Checked):
         projection.write(b, near, out)
     else:
@@ -101,17 +101,17 @@ class Columns:
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """Columns that stay as they are."""
+        """Columns that are kept fixed."""
         return tuple(j for j, s in enumerate(self.sets) if isinstance(s, Kept))
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether nothing but y ≥ 0 is asked for, so that rows are independent of each other."""
+        """Whether the only constraint is y ≥ 0, so that rows are independent of each other."""
         return all(isinstance(s, Nonnegative | Kept) for s in self.sets)
 
     @cached_property
     def unit_norm(self) -> bool:
-        """Whether every column has norm 1 (so that no scale can escape through this factor)."""
+        """Whether every column has norm 1, so that the other factor carries the scale."""
         return all(getattr(s, "unit_norm", False) for s in self.sets)
 
     @cached_property
@@ -125,7 +125,7 @@ class Columns:
         return self.nonnegative
 
     def l1_ranges(self, m: int) -> Array:
-        """The least and the largest ‖y‖₁ of each column of length ``m`` that the kernel can solve; nan: it cannot."""
+        """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         if m not in self._ranges:
             self._ranges[m] = np.array([s.l1_range(m) if solved_fast(s) else (np.nan, np.nan) for s in self.sets])
         return self._ranges[m]
@@ -135,11 +135,11 @@ class Columns:
         return {}
 
     def relaxed(self, share: float) -> Columns:
-        """The sets with that share of their sparsity; those that have no weaker kin stay as they are."""
+        """The sets with their sparsity multiplied by ``share``. Sets without a relaxed form are unchanged."""
         return Columns(tuple(s.relaxed(share) if hasattr(s, "relaxed") else s for s in self.sets))
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
-        """Move every column of ``factor`` to the nearest point of its set, in place."""
+        """Project every column of ``factor`` to its set, in place."""
         if self.nonnegative:
             return np.maximum(factor, 0, out=factor)
         checked = bool(np.isfinite(factor).all())
@@ -150,7 +150,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Rows:
-    """The same set for each row of a factor with ``r`` columns: so many nonzeros for each sample, for example.
+    """The same set for each row of a factor with ``r`` columns: for example a number of nonzeros for each sample.
 
     >>> from partwise.projections import AtMost
     >>> Rows(AtMost(1), 3).project(np.array([[3.0, 2, 1], [0, 0, 5]]))
@@ -170,19 +170,19 @@ class Rows:
         return self.r
 
     def __getitem__(self, j: int) -> Projection:
-        """What one column may be while the zeros of the others stay: its own zeros stay too."""
+        """The set of one column while the others are fixed: its zeros stay zero."""
         return Support()
 
     def l1_ranges(self, m: int) -> Array:
-        """None that the kernel can solve."""
+        """All nan: the kernel cannot solve these sets."""
         return np.full((self.r, 2), np.nan)
 
     def relaxed(self, share: float) -> Rows:
-        """The same sets: they have no weaker kin."""
+        """Return the same sets: they have no relaxed form."""
         return self
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
-        """Move every row of ``factor`` to the nearest point of the set, in place."""
+        """Project every row of ``factor`` to the set, in place."""
         if isinstance(self.row, AtMost):
             keep_largest(factor, self.row.nonzeros, factor[:0] if near is None else near.astype(factor.dtype))
             return factor
@@ -193,40 +193,40 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kept:
-    """{``near``}: a column that stays as it is, whatever b is; without ``near`` b is taken to be the column."""
+    """{``near``}: a column that is kept fixed. Without ``near``, the projection of b is b."""
 
-    unit_norm = True  # it has a norm to keep: no scale can escape through it
+    unit_norm = True  # its norm is fixed, so the other factor carries the scale
 
     def __call__(self, b: Any, near: Any = None) -> Array:
-        """The only point."""
+        """Return the only point of the set."""
         return np.array(b if near is None else near)
 
 
 @dataclass(frozen=True)
 class Support:
-    """{y ≥ 0, zero where ``near`` is}; without ``near`` {y ≥ 0}."""
+    """{y ≥ 0, zero where ``near`` is zero}; without ``near`` {y ≥ 0}."""
 
     def __call__(self, b: Any, near: Any = None) -> Array:
-        """The nearest point to ``b``."""
+        """Return the point of the set nearest to ``b``."""
         y = np.maximum(b, 0)
         return y if near is None else np.where(near > 0, y, 0)
 
 
 @dataclass(frozen=True)
 class Present:
-    """{y ≥ 0 of unit norm, as sparse as ``near``}; without ``near`` of sparsity ``mean``."""
+    """{y ≥ 0 of unit norm with the sparsity of ``near``}; without ``near``, with sparsity ``mean``."""
 
     mean: float
     unit_norm = True
 
     def __call__(self, b: Any, near: Any = None) -> Array:
-        """The nearest point to ``b``."""
+        """Return the point of the set nearest to ``b``."""
         return Hoyer(self.mean if near is None else float(hoyer_sparsity(near)))(b, near)
 
 
 @dataclass(frozen=True)
 class WholeFactor:
-    """One set for a whole factor with ``r`` columns: a mean sparsity that its columns share."""
+    """One set for a whole factor with ``r`` columns, whose mean sparsity is fixed."""
 
     group: Grouped
     r: int
@@ -240,18 +240,18 @@ class WholeFactor:
         return self.r
 
     def __getitem__(self, j: int) -> Projection:
-        """The sparsity that a column has while the others keep theirs."""
+        """The set of one column while the others are fixed: its own sparsity."""
         return Present(self.group.sparsity)
 
     def l1_ranges(self, m: int) -> Array:
-        """None that the kernel can solve."""
+        """All nan: the kernel cannot solve these sets."""
         return np.full((self.r, 2), np.nan)
 
     def relaxed(self, share: float) -> WholeFactor:
-        """The set with that share of the mean sparsity."""
+        """The set with its mean sparsity multiplied by ``share``."""
         return WholeFactor(self.group.relaxed(share), self.r)
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
-        """Move ``factor`` to the nearest point, in place."""
+        """Project ``factor`` in place."""
         factor[...] = self.group(factor)
         return factor

@@ -1,7 +1,7 @@
-"""Columns that share a budget: a gradient step moves the budget between them, a sequential pass spends it.
+"""Columns that share a mean sparsity: a gradient step shifts sparsity between them, and a sequential pass follows.
 
 Reference: R. Ohib et al., "Explicit group sparse projection with applications to deep learning and NMF", TMLR 2022 (the
-budget and its projection; there with gradient steps alone).
+shared sparsity and its projection, with gradient steps alone).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .sets import Columns, Sets
 
 @dataclass(frozen=True)
 class Shared:
-    """A `Gradient` step over the whole set, then `Sequential` with the sparsity that each column has got.
+    """A `Gradient` step over the whole set, then `Sequential` with the sparsity that each column then has.
 
     Neither increases the loss.
 
     Parameters
     ----------
     sweeps : int
-        Of the sequential pass.
+        Sweeps of the sequential pass.
     """
 
     sweeps: int = 1
