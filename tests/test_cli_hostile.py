@@ -109,7 +109,7 @@ def test_debug_shows_where(here):
 def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["fit", "x.npy", "--png", "p.png"]) == 1
-    assert capsys.readouterr().err == "partwise: pictures need matplotlib: pip install 'partwise[plot]'\n"
+    assert capsys.readouterr().err == "partwise: plots need matplotlib: pip install 'partwise[plot]'\n"
     assert not (here / "x.pw").exists()
 
 
