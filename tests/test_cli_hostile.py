@@ -15,7 +15,7 @@ from partwise.io import read
     ("arguments", "code", "message"),
     [
         (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
-        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
+        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "has lo > hi: give (0.2, 0.4)"),
         (
             ["fit", "x.csv", "--nonzeros", "3"],
             2,
@@ -116,4 +116,4 @@ def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
 def test_warnings_are_lines(here, capsys):
     assert main(["fit", "x.csv", "-r", "2", "--max-iter", "2", "--tol", "1e-9"]) == 0
     (said,) = [line for line in capsys.readouterr().err.splitlines() if ": iteration " not in line]
-    assert said.startswith("partwise: the loss still falls")
+    assert said.startswith("partwise: reached --max-iter 2 before converging")

@@ -137,12 +137,12 @@ def test_a_model_knows_how_its_parts_look(model):
         (np.ones((2, 5)), {"shape": (1, 2, 3)}, "components of shape (2, 5) do not fit volumes of 1 × 2 × 3 voxels"),
         (np.ones((2, 5)), {"shape": (1, 1, 1, 5)}, "give (height, width), (x, y, z), or None for spectra"),
         (np.ones((2, 5)), {"shape": (-1, 5)}, "shape=-1: give a whole number of at least 1"),
-        (np.ones(6), {}, "components have shape (6,): give one part a row"),
-        (np.ones((0, 6)), {}, "components have shape (0, 6): give one part a row"),
-        ([[1, np.nan]], {}, "components contain nan: parts are finite and nonnegative"),
-        ([[1, -2]], {}, "components contain -2: parts are finite and nonnegative"),
-        ("parts", {}, "components of type str: give a result, a fitted model, or an array"),
-        (pw.SparseNMF(), {}, "this SparseNMF has no parts yet: fit it first"),
+        (np.ones(6), {}, "components have shape (6,): give components × features"),
+        (np.ones((0, 6)), {}, "components have shape (0, 6): give components × features"),
+        ([[1, np.nan]], {}, "components contain nan: they must be finite and nonnegative"),
+        ([[1, -2]], {}, "components contain -2: they must be finite and nonnegative"),
+        ("parts", {}, "components are of type str: give a Result, a model, or an array"),
+        (pw.SparseNMF(), {}, "this SparseNMF is not fitted: call fit first"),
         (np.ones((2, 6)), {"kind": "images"}, "kind='images' needs shape=(height, width)"),
         (np.ones((2, 6)), {"kind": "pies"}, "kind='pies' is not one of"),
         (np.ones((2, 6)), {"mask": np.eye(3)}, "mask has shape (3, 3) and 3 True entries, but images"),
@@ -305,7 +305,7 @@ def test_matched_parts_stand_under_each_other(rng, r):
 
 
 def test_models_of_other_features():
-    with pytest.raises(ValueError, match=re.escape("parts of shapes (2, 2) and (3, 3)")):
+    with pytest.raises(ValueError, match=re.escape("components have shapes (2, 2) and (3, 3)")):
         compare(np.eye(2), np.eye(3))
     with pytest.raises(ValueError, match="give a pair of names"):
         compare(np.eye(2), np.eye(2), labels=("a",))

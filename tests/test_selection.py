@@ -252,7 +252,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"sparsities": [1.2]}, r"sparsities=1.2 is outside \[0, 1\]"),
         ({"sparsities": [[0.2, 0.3]]}, "does not fit all ranks"),
         ({"sparsities": ["0.2"]}, "give None, numbers, or intervals"),
-        ({"sparsities": [(0.4, 0.2)]}, "wrong way round"),
+        ({"sparsities": [(0.4, 0.2)]}, r"has lo > hi: give \(0.2, 0.4\)"),
         ({"side": "parts"}, "side='parts' is not one of"),
         ({"holdout": 0}, "holdout=0: give a share between 0 and 1"),
         ({"holdout": 1.5}, "holdout=1.5"),

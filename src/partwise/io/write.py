@@ -51,9 +51,9 @@ def write_components(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write parts (rows of ``components``): as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
+    """Write components: as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
 
-    ``.h5ad``: a copy of the file that the data came from, with the parts in ``varm["NMFs"]``, the activations in
+    ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
     ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
     target, components = check_components_target(path, table), np.asarray(components)

@@ -127,7 +127,7 @@ def framed(heading: str, body: str) -> str:
 """
 
 
-PHRASES = ("data", "method", "stopped because")  # facts shown as text, not as figures
+PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
 
 
 def opening(known: Summary) -> str:
@@ -135,7 +135,7 @@ def opening(known: Summary) -> str:
     data, method, reason = (known.facts().get(name, "") for name in PHRASES)
     phrases = [f"<strong>{html.escape(data)}</strong>"]
     phrases += [html.escape(method)] if method else []
-    phrases += [f"stopped because {html.escape(reason)}"] if reason else []
+    phrases += [html.escape(reason)] if reason else []
     return f"<p>{' · '.join(phrases)}</p>"
 
 
