@@ -63,11 +63,11 @@ def gallery(known: Summary, look: Look) -> str:
     kind = "volumes" if isinstance(look, Volumes) else type(look).__name__.lower()
     cards = []
     for j in range(known.n_components):
-        said = "" if known.explained is None else f"<span>{percent(float(known.explained[j]))}</span>"
+        share = "" if known.explained is None else f"<span>{percent(float(known.explained[j]))}</span>"
         slice_ = f" <small>z = {look.peak(known.components[j])}</small>" if isinstance(look, Volumes) else ""
         cards.append(
             f'<figure class="card"><a href="#part-{j}">{thumbnail(look, known, j)}</a>'
-            f"<figcaption>Part {j}{slice_}{said}</figcaption></figure>"
+            f"<figcaption>Part {j}{slice_}{share}</figcaption></figure>"
         )
     return f'<div class="gallery {kind}">{"".join(cards)}</div>'
 

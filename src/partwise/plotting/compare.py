@@ -67,9 +67,9 @@ def compare(
     for k, (i, j, cosine) in enumerate(pairs):
         row, column = divmod(k, across)
         left, bottom = column == 0, k + across >= len(pairs)
-        said = f"{labels[1]}: part {j}\ncosine {cosine:.3g}"
+        label = f"{labels[1]}: part {j}\ncosine {cosine:.3g}"
         draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i}", left, False)
-        draw_part(axes[2 * row + 1, column], looks[1], second.components[j], said, left, bottom)
+        draw_part(axes[2 * row + 1, column], looks[1], second.components[j], label, left, bottom)
     alone = abs(first.n_components - second.n_components)
     words = f"mean cosine {matching.cosines.mean():.3g}" + (f", {alone} parts without a match" if alone else "")
     figure.suptitle(title or words, fontsize=10, parse_math=False)

@@ -113,7 +113,7 @@ class Compiling(Listener):  # type: ignore[misc]
     """Measures the time spent compiling and loading kernels, and announces compilation once per process."""
 
     def __init__(self) -> None:
-        self.active, self.since, self.seconds, self.said = 0, 0.0, 0.0, False
+        self.active, self.since, self.seconds, self.announced = 0, 0.0, 0.0, False
         self.lock = threading.Lock()
 
     def timed(self, compile_for: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,9 +140,9 @@ class Compiling(Listener):  # type: ignore[misc]
 
         A logger level above WARNING silences the line too. Worker processes print nothing.
         """
-        if self.said or not self.active or multiprocessing.current_process().name != "MainProcess":
+        if self.announced or not self.active or multiprocessing.current_process().name != "MainProcess":
             return
-        self.said = True
+        self.announced = True
         if sys.stderr is None or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
             log.info(WAIT)
         elif log.isEnabledFor(logging.WARNING):
