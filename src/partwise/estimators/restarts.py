@@ -23,7 +23,7 @@ def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = N
     rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
     results: list[Result] = []
     with interrupts() as interrupted:
-        while len(results) < n_init and not interrupted and not (hooks and hooks.stopped):
+        while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
             with ExitStack() as stack:
                 callbacks: list[Callback] = [hooks] if hooks else []
                 if as_verbosity(estimator.verbose):
