@@ -53,7 +53,7 @@ class Sets(Protocol):
         """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         ...
 
-    def relaxed(self, share: float) -> Any:
+    def relaxed(self, share: float) -> Sets:
         """The sets with their sparsity multiplied by ``share``."""
         ...
 
