@@ -16,7 +16,7 @@ SPARSE = {
     "CSR array": sp.csr_array,
     "CSC array": sp.csc_array,
 }
-unconverged = pytest.mark.filterwarnings("ignore:the loss still falls")
+unconverged = pytest.mark.filterwarnings("ignore:reached max_iter")
 crowded = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 
 

@@ -28,7 +28,7 @@ MODELS = {
     "mini-batch": lambda: pw.MiniBatchSparseNMF(3, sparsity=0.5, batch_size=16, max_iter=2, tol=0, random_state=0),
 }
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the loss still falls"),
+    pytest.mark.filterwarnings("ignore:reached max_iter"),
     pytest.mark.filterwarnings("ignore::partwise.CapacityWarning"),
 ]
 

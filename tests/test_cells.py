@@ -87,11 +87,11 @@ def test_layers_keys_and_copies(X, expected, tmp_path):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"layer": "counts"}, ValueError, "layer='counts': there is none of that name; there are raw"),
+        ({"layer": "counts"}, ValueError, "layer='counts' does not exist; layers are: raw"),
         ({"mask_var": "hv"}, ValueError, "mask_var='hv' is not a column of adata.var"),
         ({"mask_var": np.ones(3, dtype=bool)}, ValueError, r"mask_var has shape \(3,\)"),
-        ({"mask_var": np.ones(11)}, ValueError, "dtype float64: give a bool for each gene"),
-        ({"mask_var": np.zeros(11, dtype=bool)}, ValueError, "leaves no gene"),
+        ({"mask_var": np.ones(11)}, ValueError, "dtype float64: give one bool per gene"),
+        ({"mask_var": np.zeros(11, dtype=bool)}, ValueError, "selects no genes"),
         ({"sparsity": 1.5}, ValueError, r"sparsity=1.5 is outside \[0, 1\]"),
         ({"colour": 1}, TypeError, "colour"),
     ],
@@ -104,9 +104,9 @@ def test_what_cannot_be(X, given, error, message):
 
 
 def test_what_is_no_adata(X):
-    with pytest.raises(TypeError, match="adata is a ndarray: give an AnnData"):
+    with pytest.raises(TypeError, match="adata is a ndarray, not an AnnData"):
         sparse_nmf(X, 3, sparsity=0.4)
-    with pytest.raises(ValueError, match=r"adata.X is None: name a layer"):
+    with pytest.raises(ValueError, match=r"adata.X is None: choose a layer"):
         sparse_nmf(anndata.AnnData(layers={"raw": X}), 3, sparsity=0.4)
     with pytest.raises(ValueError, match="Negative values"):
         sparse_nmf(anndata.AnnData(-X), 3, sparsity=0.4)

@@ -172,7 +172,7 @@ def test_the_estimator_goes_on(path):
         np.testing.assert_array_equal(getattr(model, name), getattr(whole, name))
     with pytest.raises(ValueError, match="another random_state"):
         model.set_params(random_state=1).fit(X)
-    with pytest.raises(ValueError, match="n_init=2: a checkpoint holds one fit"):
+    with pytest.raises(ValueError, match=r"n_init=2 cannot be used with a checkpoint.*set n_init=1"):
         model.set_params(n_init=2).fit(X)
 
 
@@ -347,7 +347,7 @@ def test_a_path_of_no_use_is_refused_before_any_work(path, tmp_path, monkeypatch
 
 def test_models_and_checkpoints_are_told_apart(path, tmp_path):
     pw.ssnmf(X, 4, **FIT, checkpoint=path)
-    with pytest.raises(UnreadableError, match="is a checkpoint of a fit, not a model: give it as resume_from"):
+    with pytest.raises(UnreadableError, match="is a checkpoint, not a model: pass it as resume_from"):
         pw.load(path)
     pw.SparseNMF(4, **FIT).fit(X).save(tmp_path / "model.pw")
     with pytest.raises(UnreadableError, match="is not a checkpoint"):

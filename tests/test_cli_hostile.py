@@ -109,11 +109,11 @@ def test_debug_shows_where(here):
 def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["fit", "x.npy", "--png", "p.png"]) == 1
-    assert capsys.readouterr().err == "partwise: pictures need matplotlib: pip install 'partwise[plot]'\n"
+    assert capsys.readouterr().err == "partwise: plots need matplotlib: pip install 'partwise[plot]'\n"
     assert not (here / "x.pw").exists()
 
 
 def test_warnings_are_lines(here, capsys):
     assert main(["fit", "x.csv", "-r", "2", "--max-iter", "2", "--tol", "1e-9"]) == 0
     (said,) = [line for line in capsys.readouterr().err.splitlines() if ": iteration " not in line]
-    assert said.startswith("partwise: the loss still falls")
+    assert said.startswith("partwise: reached --max-iter 2 before converging")

@@ -163,7 +163,7 @@ def test_callbacks_are_told_the_same(X):
     np.testing.assert_allclose(told["chunks"], told["memory"], rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 @one_at_a_time(sparsity=SPARSITIES, form=FORMS)
 def test_the_estimator_is_the_one_in_memory(sparsity, form, X):
     model = pw.SparseNMF(4, sparsity=SPARSITIES[sparsity], max_iter=5, random_state=0)
@@ -179,7 +179,7 @@ def test_the_estimator_is_the_one_in_memory(sparsity, form, X):
     np.testing.assert_array_equal(again.components_, model.components_)
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 @pytest.mark.parametrize("precision", [float, np.float32])
 def test_a_perfect_fit_is_measured_as_in_memory(precision, rng):
     """Where the statistics cancel, the error comes from the residual."""
@@ -242,14 +242,14 @@ def test_each_iteration_is_one_pass(passes, X):
     assert computed(1 + passes) - computed(1) == 6 * passes
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 def test_a_seed_gives_the_same_bits(scheduler, X):
     fits = [pw.SparseNMF(4, max_iter=5, n_init=2, random_state=7).fit(chunked(X)) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     np.testing.assert_array_equal(fits[0].loss_curve_, fits[1].loss_curve_)
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 def test_the_best_of_several_starts_is_the_one_in_memory(X):
     options = {"n_components": 4, "max_iter": 5, "n_init": 3, "init": "random", "random_state": 0}
     wanted = pw.SparseNMF(**options).fit(X)

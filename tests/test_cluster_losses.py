@@ -147,7 +147,7 @@ class Straggler:
         return activations, 0
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 def test_nothing_is_left_in_this_process(scheduler, X):
     model = pw.SparseNMF(4, max_iter=3, random_state=0)
     activations = model.fit_transform(chunked(X))

@@ -66,7 +66,7 @@ def test_a_fit_on_a_cluster_is_the_fit_in_memory(client, monkeypatch, share, for
     assert_nothing_is_left(client)
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 @pytest.mark.parametrize("form", ["dense", "CSR matrix"])
 def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
     model = pw.SparseNMF(4, sparsity=(0.4, 0.6), max_iter=6, random_state=0)
@@ -82,7 +82,7 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["apart"], indirect=True)
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
     options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
     one, other = client.nthreads()

@@ -196,9 +196,7 @@ def test_the_estimator(rng):
     assert "tol=0.001" in model.stop_reason_
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
     for method in (model.transform, model.score):
-        with pytest.raises(
-            ValueError, match=r"samples of shape \(8, 8\), and the model is of samples of shape \(9, 8\)"
-        ):
+        with pytest.raises(ValueError, match=r"samples of shape \(8, 8\), but the model expects shape \(9, 8\)"):
             method(X[:, :8])
 
 
@@ -211,7 +209,7 @@ def test_activations_are_turned_back_into_samples_and_scored(rng, shape):
     np.testing.assert_allclose(back, model_of(model.factors_, model.weights_), atol=1e-12)
     assert model.score(X) == pytest.approx(1 - np.sum((X - back) ** 2) / np.sum(X**2))
     assert model.inverse_transform(activations[:2]).shape == (2, *shape[1:])
-    with pytest.raises(ValueError, match="X has 2 columns, and there are 3 components"):
+    with pytest.raises(ValueError, match="X has 2 columns, but the model has 3 components"):
         model.inverse_transform(activations[:, :2])
     for method in (model.score, model.inverse_transform, model.save):
         with pytest.raises(NotFittedError):

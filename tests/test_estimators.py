@@ -234,7 +234,7 @@ def test_why_the_fit_stopped(X):
 
 
 def test_convergence_is_warned_of(X):
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=3: raise max_iter, or give a larger tol") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3 before converging.*; raise max_iter or tol") as caught:
         SparseNMF(4, sparsity=0.45, random_state=0, max_iter=3).fit(X)
     assert caught[0].filename == __file__
 

@@ -119,7 +119,7 @@ def test_the_page_says_what_the_model_knows(model):
         assert f"row {row}, column {column}" in page.text
         assert percent(float(model.explained_[j])) in page.text
     labels = [a["aria-label"] for a in page.all("svg") if "aria-label" in a]
-    assert "Sparsity: as asked, to rounding" in labels
+    assert "Sparsity: as requested, up to rounding" in labels
 
 
 def test_pictures_are_the_parts(model):

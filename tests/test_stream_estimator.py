@@ -27,7 +27,7 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("limit", ["4500 B", None])
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:reached max_iter")
 def test_the_estimator_of_a_path_is_that_of_the_array(X, name, limit, tmp_path, rng):
     path, new = saved(X, tmp_path), rng.random((50, 20))
     new_path = saved(new, tmp_path, "new.npy")

@@ -73,5 +73,5 @@ def test_inverse_transform(X):
         sparse = model.inverse_transform(form(activations))
         assert isinstance(sparse, np.ndarray)
         np.testing.assert_allclose(sparse, back, atol=1e-12)
-    with pytest.raises(ValueError, match="X has 3 columns, and there are 4 components"):
+    with pytest.raises(ValueError, match="X has 3 columns, but the model has 4 components"):
         model.inverse_transform(activations[:, :3])

@@ -1,7 +1,7 @@
 """Synthetic data with known parts, and small public datasets.
 
-The generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) return a `GroundTruth`: X and its true factors.
-`load_digits` and `load_swimmer` return X and the shape of an image.
+The generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) return a `GroundTruth`: X and its true
+factors. `load_digits` and `load_swimmer` return X and the shape of an image.
 """
 
 from .bars import bars

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from ..projections import FreeNorm
 from ..statistics import Array, Stats, gram
 from ..updates import Sets
 
@@ -22,7 +23,8 @@ def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
     for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
-        best = getattr(sets[j], "nearest", sets[j])(b, near=factor[:, j])
+        project = sets[j]
+        best = (project.nearest if isinstance(project, FreeNorm) else project)(b, near=factor[:, j])
         moves[:, j] = [float(np.linalg.norm(x)) ** 2 for x in (best - factor[:, j], factor[:, j], best)]
     return moves
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..data import Form, Whole, Wrapped
+from ..data import Sliced, Wrapped
 from ..statistics import Array, Stats
 
 MIDDLE = 2  # the mode of D if X is a matrix
@@ -28,7 +28,7 @@ class WithMiddle(Wrapped):
     A row of r entries is a diagonal D, a row of r² entries a full one. For a tensor, D must be diagonal.
     """
 
-    def __init__(self, data: Whole, fixed: Array | None = None) -> None:
+    def __init__(self, data: Sliced, fixed: Array | None = None) -> None:
         super().__init__(data)
         self.fixed = fixed
         self.modes = len(data.shape)
@@ -44,7 +44,7 @@ class WithMiddle(Wrapped):
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         if mode == self.modes:
             return self._statistics_of_middle(factors, grams)
-        stats: Stats = self.data.statistics(factors[: self.modes], grams[: self.modes], mode)
+        stats = self.data.statistics(factors[: self.modes], grams[: self.modes], mode)
         if mode == 0:
             self._product = (grams[1 : self.modes], stats.cross)
         middle = self.middle(factors)
@@ -67,16 +67,6 @@ class WithMiddle(Wrapped):
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return stats.loss(factors[mode], grams[mode])
-
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(self.data.squared_error(self.folded(factors)))
-
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        form: Form = self.data.left_of(self.folded(factors), mode, i)
-        return form
-
-    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        return np.asarray(self.data.residual_times(vectors, self.folded(factors), mode))
 
     def folded(self, factors: Sequence[Array]) -> list[Array]:
         """Return factors of the same model without a middle factor: D is multiplied into the activations."""

@@ -1,4 +1,4 @@
-"""scikit-learn's face: validates, calls, stores. No numerics."""
+"""Estimators with the scikit-learn API. They validate, call a recipe and store the result; no numerics here."""
 
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF

@@ -1,4 +1,4 @@
-"""What the estimators share: how X comes in, and all that only needs the parts."""
+"""What the estimators share: validation of X, and methods that need only the components."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Data, Matrix, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
 from ..engine.blocks import Block
 from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -24,13 +24,13 @@ KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_")
 
 
 class Saved:
-    """An estimator that files can hold."""
+    """Adds `save` to an estimator."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which `partwise.load` reads: arrays and JSON, no pickle.
+        """Save the fitted model to a file for `partwise.load`: arrays and JSON, no pickle.
 
-        What no file can hold, a generator as ``random_state`` for example, is left out; the file says so. The file is
-        written whole or not at all.
+        Parameters that cannot be stored, such as a generator as ``random_state``, are left out and listed in the file.
+        An existing file is replaced only when the new one is complete.
 
         Examples
         --------
@@ -42,62 +42,62 @@ class Saved:
         >>> bool((again.components_ == model.components_).all())
         True
         """
-        from .saved import save  # it knows all estimators
+        from .saved import save  # imports all estimators
 
         check_is_fitted(self)
         save(self, path)
 
 
 class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator that has found parts, ``components_``."""
+    """An estimator with ``components_``."""
 
     components_: Array
     n_components_: int
-    _encoder: Block | None = None  # nonnegative least squares, as long as no fit has said otherwise
+    _encoder: Block | None = None  # None: nonnegative least squares
 
     def _store_parts(self, components: Array) -> None:
         self.components_ = np.array(components, order="C")
         self.n_components_ = len(self.components_)
         self.sparsity_ = np.asarray(hoyer_sparsity(self.components_, axis=1))
-        for name in KEPT:  # it belonged to other parts
+        for name in KEPT:  # they belong to earlier components
             if hasattr(self, name):
                 delattr(self, name)
 
     def _parts(self) -> Array:
-        """What activations are multiplied with (features × n_components)."""
+        """The factor that activations are multiplied by (features × n_components)."""
         parts = as_factor(self.components_.T)
         if not hasattr(self, "scaling_"):
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype, order="F")
 
-    def _solve(self, data: Data, known: Known | None = None) -> Solved | SolvedInChunks:
-        """The best activations for the parts, but for those that are known."""
+    def _solve(self, data: Matrix | Chunked, known: Known | None = None) -> Solved | SolvedInChunks:
+        """The optimal activations, except those that are fixed."""
         return solve_activations(data, self._parts(), self._encoder, known)
 
     def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly.
+        """Activations of the samples of X: the exact solution of nonnegative least squares.
 
-        With missing entries (``missing="em"``, or where ``observed`` is false) for what is known of each sample; those
-        of a sample that is missing altogether are zero.
+        If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
+        without any observed entry has zero activations.
         """
         check_is_fitted(self)
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
     def inverse_transform(self, X: Any) -> Array:
-        """The samples that activations stand for: activations · components_ (``scaling_`` between them, if any)."""
+        """Reconstruct samples from activations: activations · components_ (with ``scaling_`` between them, if any)."""
         check_is_fitted(self)
         X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
-            raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
+            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.n_components_} components")
         return np.asarray(X @ self._parts().T)
 
     def score(self, X: Any, y: Any = None, *, observed: Any = None) -> float:
-        """The share of ‖X‖² (of what is observed) that the parts explain, at best 1."""
+        """Share of ‖X‖² (observed entries only) that the model explains; at most 1."""
         check_is_fitted(self)
         return 1 - self._solve(self._validated(X, reset=False, observed=observed)).relative_error ** 2
 
     def sparse_components(self) -> sp.csr_array:
-        """``components_`` as a sparse array, which for sparse parts is much smaller."""
+        """``components_`` as a scipy sparse array."""
         check_is_fitted(self)
         return sp.csr_array(self.components_)
 
@@ -108,18 +108,18 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         part_shape: Sequence[int] | None = None,
         part_mask: Any = None,
     ) -> Self:
-        """Keep with the parts what pictures and reports can use, until the next fit; `save` stores it too.
+        """Attach data for pictures and reports to the model until the next fit. `save` stores it too.
 
         Parameters
         ----------
         activations : array of shape (samples, n_components), optional
-            What ``fit_transform`` gave; kept as ``activations_``.
+            The result of ``fit_transform``, stored as ``activations_``.
         sample_names : sequence of str, optional
-            One for each sample; ``sample_names_``.
+            One for each sample, stored as ``sample_names_``.
         part_shape : sequence of int, optional
-            What a part looks like, (height, width) of an image for example; ``part_shape_``.
+            Shape of a component, for example (height, width) of an image, stored as ``part_shape_``.
         part_mask : array of bool, optional
-            Where in an image or a volume the features are, if they do not fill it; ``part_mask_``.
+            True at the pixels or voxels that are features, if not all are, stored as ``part_mask_``.
 
         Examples
         --------
@@ -139,13 +139,13 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         new = {name: value for name, value in kept.items() if value is not None}
         rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
         if rows is not None and names is not None and len(rows) != len(names):
-            raise ValueError(f"there are {len(names)} sample names and {len(rows)} samples with activations")
+            raise ValueError(f"{len(names)} sample names for {len(rows)} samples with activations: give one for each")
         for name, value in new.items():
             setattr(self, name, value)
         return self
 
     def plot(self, shape: Sequence[int] | None = None, **options: Any) -> Any:
-        """A picture of the parts: `partwise.plotting.gallery` of this model, with its options.
+        """Draw the components with `partwise.plotting.gallery`, which takes the same options.
 
         Examples
         --------
@@ -160,14 +160,14 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return gallery(self, shape, **options)
 
     def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
-        """Everything about the fit on one web page, written to ``path``: `partwise.report` of this model."""
+        """Write an HTML report about the fit to ``path``, see `partwise.report`."""
         from ..pages import report
 
         check_is_fitted(self)
         return report(self, path, **options)
 
     def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
-        """X as data; what is not in memory is left where it is."""
+        """Validate X. Data on disk are not loaded."""
         check_unmasked(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
@@ -210,39 +210,39 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
 
 def as_output(activations: Any) -> Any:
-    """Activations as users get them: rows contiguous, if they are an array."""
+    """Activations to return to the user: in C order, if they are an array."""
     return np.ascontiguousarray(activations) if isinstance(activations, np.ndarray) else activations
 
 
 def kept_activations(activations: Any, r: int) -> Array:
-    """Activations to be kept, checked."""
+    """Validate activations for `keep`."""
     array = check_array(activations, dtype=[np.float64, np.float32], copy=True)
     if array.shape[1] != r:
-        raise ValueError(f"activations have {array.shape[1]} columns, and there are {r} components")
+        raise ValueError(f"activations have {array.shape[1]} columns, but the model has {r} components")
     if array.min() < 0:
-        raise ValueError(f"activations hold {array.min():g}: they cannot be negative")
+        raise ValueError(f"activations contain {array.min():g}: they must be nonnegative")
     return np.ascontiguousarray(array)
 
 
 def kept_names(names: Any) -> Array:
-    """Names to be kept, as scikit-learn keeps those of features."""
+    """Validate names for `keep`, as an object array like scikit-learn's ``feature_names_in_``."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise ValueError("names must be texts: give a list of them")
+        raise ValueError("names must be a sequence of str")
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array
 
 
 def kept_shape(shape: Any, m: int) -> tuple[int, ...]:
-    """The shape of a part of ``m`` features, checked."""
+    """Validate the shape of a component of ``m`` features."""
     if not all(isinstance(n, int | np.integer) and n > 0 for n in shape) or np.prod(shape) != m:
-        raise ValueError(f"part_shape={tuple(shape)} does not have as many entries as a part has features, {m}")
+        raise ValueError(f"part_shape={tuple(shape)} does not match the {m} features of a component")
     return tuple(int(n) for n in shape)
 
 
 def kept_mask(mask: Any, m: int) -> Array:
-    """Where a part's ``m`` features are, checked."""
+    """Validate the mask of a component of ``m`` features."""
     array = np.asarray(mask)
     if array.dtype != bool or np.count_nonzero(array) != m:
-        raise ValueError(f"part_mask must be true in as many places as a part has features, {m}")
+        raise ValueError(f"part_mask must be a bool array with {m} True entries, one for each feature")
     return array.copy()

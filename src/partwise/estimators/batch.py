@@ -1,4 +1,4 @@
-"""SparseNMF: all samples in each iteration."""
+"""SparseNMF: uses all samples in each iteration."""
 
 from __future__ import annotations
 
@@ -25,62 +25,62 @@ INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 
 @with_options
 class SparseNMF(CallbackSupport, Parts):
-    """Nonnegative matrix factorization whose parts have exactly the sparsity that you name.
+    """Nonnegative matrix factorization whose components have exactly the sparsity you specify.
 
-    X ≈ activations · components_, all nonnegative, each component of unit norm and of the Hoyer sparsity asked for.
-    (With ``activation_sparsity`` the activations have unit norm instead; with penalties and no sparsity, neither.)
+    X ≈ activations · components_, both nonnegative. Each component has unit norm and the given Hoyer sparsity. With
+    ``activation_sparsity`` the activations have unit norm instead. With penalties and no sparsity neither does.
 
     Parameters
     ----------
     n_components : int, default=10
-        The number of parts.
+        Number of components.
     sparsity : None, float, (lo, hi), or a list of n_components of these
-        Hoyer sparsity in [0, 1] of each part: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval, a
-        *list* has one entry for each part. A part of sparsity s touches at least (√m − s(√m − 1))² of m features.
-        None: no constraint.
+        Hoyer sparsity in [0, 1] of each component: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval,
+        a *list* has one entry per component, None means no constraint. A component of sparsity s has at least
+        (√m − s(√m − 1))² nonzeros among m features.
     activation_sparsity : like ``sparsity``
-        For each part's activations over the training samples. `transform` solves for each sample by itself, and
-        therefore without this constraint, which binds all training samples together. With both sides sparse the recipe
-        is "bisparse", and ``scaling_`` stands between them.
+        Sparsity of each component's activations over the training samples. It does not apply in `transform`, which
+        solves for each sample separately. If ``sparsity`` is given too, the recipe is "bisparse", and the model is
+        activations · scaling_ · components_.
     recipe : str, default="ssnmf"
-        The method: a function of `partwise.recipes`. A parameter that it does not take is refused.
+        The method: the name of a function in `partwise.recipes`.
     recipe_params : dict, optional
-        Further parameters of the recipe, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. Each is also a
-        parameter of its own, ``recipe_params__nonzeros`` for example, which `set_params` and searches can vary.
-    l1, l2 : float, or a pair (on activations, on components), default=0
-        Penalties l1·ΣF + ½·l2·‖F‖². One number is meant for the activations.
+        Parameters that only this recipe has, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. `set_params`
+        and parameter searches can set them one by one, for example as ``recipe_params__nonzeros``.
+    l1, l2 : float, or a pair (activations, components), default=0
+        Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
     n_init : int, default=1
-        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept. A checkpoint holds one
-        fit, so that it takes ``n_init=1``.
+        Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept. Checkpoints need
+        ``n_init=1``.
     verbose : int, default=0
-        1: a progress line.
+        1 shows a progress line.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
     sparsity_ : array of shape (n_components,)
-        The achieved sparsity of each part (nan for a part that is zero: without ``sparsity``, or for X = 0).
+        Achieved sparsity of each component (nan for a zero component).
     explained_ : array of shape (n_components,)
-        Each part's share of ‖X‖²; they add up to what the model explains, 1 − (relative error)².
+        Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)².
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius).
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² plus penalties, at the start and after each iteration.
     time_curve_ : array
-        Seconds since the fit began, for each entry of ``loss_curve_``.
+        Seconds since the start of the fit, for each entry of ``loss_curve_``.
     stop_reason_ : str
-        Why the fit stopped, in a sentence.
+        Why the fit stopped.
     data_shape_ : tuple
-        (samples, features) of the X that was fitted.
+        Shape of X, (samples, features).
     scaling_ : array of shape (n_components, n_components)
-        D, where the model is activations · D · components_ (only for recipes that have one).
+        D in activations · D · components_, for recipes with such a factor.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     See Also
     --------
-    partwise.ssnmf : the same as a function, with the whole history.
+    partwise.ssnmf : the same method as a function that returns the full history.
 
     Examples
     --------
@@ -142,45 +142,45 @@ class SparseNMF(CallbackSupport, Parts):
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        """Parameters as in scikit-learn, including those of the recipe, for example ``recipe_params__theta``."""
         params: dict[str, Any] = super().get_params(deep)
         inner = self.recipe_params if deep and isinstance(self.recipe_params, dict) else {}
         return params | {f"{INNER}{name}": value for name, value in inner.items()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, as in scikit-learn; those of the recipe too, as ``recipe_params__theta`` for example."""
+        """Set parameters as in scikit-learn, including those of the recipe, for example ``recipe_params__theta``."""
         inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
         super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
-        if inner:  # a new dict: the old one may be the user's, or another model's
+        if inner:  # a new dict, because the old one may be shared
             self.recipe_params = (self.recipe_params or {}) | inner
         return self
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
-        """Find the parts of X (samples × features, nonnegative); what stands where ``observed`` is false is missing."""
+        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing."""
         self.fit_transform(X, observed=observed)
         return self
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Array:
-        """Find the parts of X, and return the activations of its samples."""
+        """Factorize X and return the activations of its samples."""
         data = self._validated(X, reset=True, observed=observed)
-        recipe, asked = self._recipe()
+        recipe, options = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
-            raise ValueError(f"n_init={n_init}: a checkpoint holds one fit; give n_init=1, and fit from each start")
+            raise ValueError(f"n_init={n_init} cannot be used with a checkpoint, which holds one fit: set n_init=1")
         hooks = Hooks(self, X, n_init)
-        best = best_fit(self, partial(recipe, data, self.n_components, **asked), hooks)
+        best = best_fit(self, partial(recipe, data, self.n_components, **options), hooks)
         hooks.end()
         activations = self._store(best, data)
         warn_if_exhausted(best)
         return activations
 
     def _recipe(self) -> tuple[Callable[..., Result], dict[str, Any]]:
-        """The recipe, and what it is asked for."""
+        """The recipe and its parameters."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
             raise ValueError(f"recipe={self.recipe!r} is not one of {', '.join(map(repr, RECIPES))}")
         if not isinstance(self.recipe_params, dict | None):
-            raise ValueError(f"recipe_params={self.recipe_params!r}: give a dict of the recipe's parameters")
+            raise ValueError(f"recipe_params={self.recipe_params!r} is not a dict of parameters")
         both = self.sparsity is not None and self.activation_sparsity is not None
         recipe = RECIPES["bisparse" if both and self.recipe == "ssnmf" else self.recipe]
         own = set(inspect.signature(recipe).parameters) - set(TABLE) - {"X", "n_components"}
@@ -207,11 +207,11 @@ class SparseNMF(CallbackSupport, Parts):
         return recipe, given | extra
 
     def _sparse_modes(self) -> list[int]:
-        """The modes whose sparsity is asked for, or else of interest: 0 for activations, 1 for parts."""
+        """The factors whose sparsity is shown during the fit: 0 for activations, 1 for components."""
         if (self.recipe_params or {}).get("side") == "activations":
             return [0]
-        asked = (self.activation_sparsity, self.sparsity)
-        return [mode for mode, level in enumerate(asked) if level is not None] or [1]
+        levels = (self.activation_sparsity, self.sparsity)
+        return [mode for mode, level in enumerate(levels) if level is not None] or [1]
 
     def _store(self, result: Result, data: Any) -> Any:
         self._store_parts(result.components)

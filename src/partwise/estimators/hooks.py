@@ -1,6 +1,6 @@
-"""scikit-learn's callbacks, where scikit-learn has them (1.9 and later).
+"""Callbacks of scikit-learn 1.9 and later.
 
-They are imported when a fit has some: scikit-learn imports rich with them.
+They are imported only for a fit that uses them, because scikit-learn imports rich with them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ __all__ = ["CallbackSupport", "Hooks", "with_callbacks"]
 
 
 class CallbackSupport:
-    """The same as scikit-learn's `CallbackSupportMixin`."""
+    """Stands in for scikit-learn's `CallbackSupportMixin`."""
 
     @available_if(lambda _: find_spec("sklearn.callback") is not None)
     def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set scikit-learn's callbacks, which are told of each iteration and can stop the fit."""
+        """Set scikit-learn callbacks, which are called after each iteration and can stop the fit."""
         from sklearn.callback import CallbackSupportMixin
 
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
 
 
 def has_callbacks(estimator: Any) -> bool:
-    """Whether callbacks are set, by the user or by the meta-estimator whose fit this is part of."""
+    """Whether callbacks are set, by the user or by an enclosing meta-estimator."""
     return bool(getattr(estimator, "_skl_callbacks", None)) or hasattr(estimator, "_parent_callback_ctx")
 
 
 def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The same as scikit-learn's decorator: callbacks are torn down after ``method``, whatever happens in it."""
+    """Like scikit-learn's decorator of this name: tear down the callbacks after ``method``, even after an error."""
 
     @wraps(method)
     def managed(estimator: Any, *args: Any, **options: Any) -> Any:
@@ -48,7 +48,7 @@ def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Hooks:
-    """scikit-learn's callbacks, told of each iteration when it is done; silent where none is set."""
+    """Calls the scikit-learn callbacks of an estimator, if any, after each iteration."""
 
     def __init__(self, estimator: Any, X: Any, n_init: int) -> None:
         self.estimator, self.X = estimator, X

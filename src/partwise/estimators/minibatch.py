@@ -1,4 +1,4 @@
-"""MiniBatchSparseNMF: some samples at a time, for streams and for data too large to go through often."""
+"""MiniBatchSparseNMF: learns from batches of samples, for streams and very large data."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from .restarts import warn_if_exhausted
 
 @with_options
 class MiniBatchSparseNMF(Parts):
-    """`SparseNMF` for streams: parts of exactly the sparsity that you name, from one batch of samples after the other.
+    """`SparseNMF` for streams: learns components of exactly the sparsity you specify from batches of samples.
 
-    Each batch's activations are solved exactly; its statistics are added to those of the past, which fade; the parts
-    are updated by a sequential pass over their sets. The sparsity is exact after every batch.
+    For each batch, the activations are solved exactly, its statistics are added to those of earlier batches, which
+    decay, and the components are updated one after the other. The sparsity is exact after every batch.
 
     Parameters
     ----------
@@ -46,47 +46,48 @@ class MiniBatchSparseNMF(Parts):
     sparsity : None, float, (lo, hi), or a list of n_components of these
         As in `SparseNMF`.
     batch_size : int, default=1024
-        Samples of a batch, in `fit`. In `partial_fit` a batch is what you give.
+        Number of samples per batch in `fit`. `partial_fit` takes its argument as one batch.
     forget_factor : float, default=0.7
-        What remains of the past after each batch: 1 never forgets, 0 knows the last batch alone. Past activations
-        belong to past parts, so that a long memory learns slowly; a short one is at the mercy of each batch.
+        Weight of earlier batches, multiplied after each batch: 1 never forgets, 0 uses the last batch only. Larger
+        values learn more slowly, because earlier activations belong to earlier components. Smaller values follow the
+        noise of each batch.
     component_sweeps : int, default=1
-        Passes over the parts for each batch.
-    l1, l2 : float, or a pair (on activations, on components)
-        Penalties on a sample's activations, and on the parts.
+        Sweeps over the components per batch.
+    l1, l2 : float, or a pair (activations, components)
+        Penalties on the activations and on the components.
     init : {"samples", "random"} or array of shape (n_components, n_features)
-        Where the parts start; "samples" are far-apart ones of the first batch.
+        Initial components; "samples" chooses samples of the first batch that are far apart.
     max_iter : int, default=20
-        Times that `fit` goes through X, at most.
+        Maximum number of passes over X in `fit`.
     tol : float, default=1e-4
-        Stop when going through X once lowers the mean loss by no more than this share of it; 0: never.
+        Stop when the relative decrease of the loss in one pass over X is at most ``tol``; 0 disables this.
     shuffle : bool, default=True
-        Take samples in a new random order each time (X in memory only; chunks come as they lie).
+        Shuffle the samples before each pass (only for X in memory).
     verbose : int, default=0
-        1: a progress line.
+        1 shows a progress line.
 
     Attributes
     ----------
     components_, sparsity_, n_components_, n_features_in_
         As in `SparseNMF`.
     n_iter_ : int
-        Times that `fit` went through X.
+        Number of passes over X in `fit`.
     n_steps_ : int
-        Batches so far.
+        Number of batches so far.
     loss_curve_ : array
-        The mean of ½‖x − model‖² over the samples, without penalties, each time that `fit` went through X.
+        Mean of ½‖x − model‖² over the samples, without penalties, for each pass over X in `fit`.
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius), after `fit`.
     time_curve_ : array
-        Seconds since `fit` began, for each entry of ``loss_curve_``.
+        Seconds since the start of `fit`, for each entry of ``loss_curve_``.
     stop_reason_ : str
-        Why `fit` stopped, in a sentence.
+        Why `fit` stopped.
     data_shape_ : tuple
-        (samples, features) of the X that `fit` was given.
+        Shape of X in `fit`, (samples, features).
 
     See Also
     --------
-    SparseNMF : all samples in each iteration; ends lower, where time allows.
+    SparseNMF : uses all samples in each iteration; reaches a lower loss, given enough time.
 
     Examples
     --------
@@ -146,11 +147,15 @@ class MiniBatchSparseNMF(Parts):
         first = not hasattr(self, "components_")
         data = self._validated(X, reset=first)
         if not isinstance(data, Matrix):
-            raise ValueError("partial_fit takes a batch that fits in memory; fit goes through larger data in batches")
+            raise ValueError(
+                "partial_fit needs a batch that fits in memory: use fit, which reads larger data in batches"
+            )
         if first:
             self._begin(data)
         elif not hasattr(self, "_running"):
-            raise ValueError("the model was saved without its own sets, which no file can hold: it cannot learn on")
+            raise ValueError(
+                "custom constraints cannot be saved, so partial_fit is unavailable on this model: fit a new one"
+            )
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
         self._running.step(data, self._encoder, self._block, forget)
         self.n_steps_ += 1
@@ -158,12 +163,12 @@ class MiniBatchSparseNMF(Parts):
         return self
 
     def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
-        """Go through X (samples × features, nonnegative) batch by batch, until the loss hardly falls."""
+        """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence."""
         self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, and the activations of the samples of X."""
+        """Learn from X and return the activations of its samples."""
         return as_output(self._fit(X).activations)
 
     def _fit(self, X: Any) -> Any:
@@ -197,7 +202,7 @@ class MiniBatchSparseNMF(Parts):
         return solved
 
     def _begin(self, data: Matrix) -> None:
-        """Parts to start from, and what they must be."""
+        """Initialize the components and their constraints."""
         r = as_count(self.n_components, "n_components")
         self._rng = as_generator(self.random_state)
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
@@ -215,6 +220,6 @@ class MiniBatchSparseNMF(Parts):
         self.n_steps_ = 0
 
     def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """The activations of the samples of X: nonnegative least squares for the parts, solved exactly."""
+        """Activations of the samples of X: the exact solution of nonnegative least squares."""
         check_is_fitted(self, "components_")
         return super().transform(X, observed=observed)

@@ -1,4 +1,4 @@
-"""What a notebook shows of an estimator: scikit-learn's diagram, and under it what was found."""
+"""The display of an estimator in notebooks: scikit-learn's diagram, followed by the results of the fit."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 from ..engine.summary import Summary, summary
 
-MOST = 64  # parts that are drawn
+MOST = 64  # components drawn at most
 
 
 class Shown:
-    """Adds what was found to the diagram of a fitted estimator."""
+    """Adds the results of the fit to scikit-learn's diagram."""
 
     def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + found(self)  # type: ignore[misc]
+        return str(super()._repr_html_inner()) + results_html(self)  # type: ignore[misc]
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         if "text/html" in bundle:
-            bundle["text/html"] += found(self)
+            bundle["text/html"] += results_html(self)
         return bundle
 
 
-def found(model: Any) -> str:
-    """What a fitted model has found, as a small table, with its parts where they are images; empty before the fit."""
+def results_html(model: Any) -> str:
+    """A table about the fit, and the components if they are images; empty before the fit."""
     if not hasattr(model, "components_"):
         return ""
     known = summary(model)
@@ -31,7 +31,7 @@ def found(model: Any) -> str:
 
 
 def small_gallery(known: Summary) -> str:
-    """The parts as small images in a row; empty where they are none, or matplotlib is missing."""
+    """The components as small images; empty if they are not images or matplotlib is not installed."""
     from ..plotting.looks import Images, look_of
 
     look = look_of(known)

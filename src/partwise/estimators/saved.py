@@ -1,4 +1,4 @@
-"""Models in files: what of an estimator is stored, and how it comes back. Only what is named here can."""
+"""Saving and loading models. Only the classes and attributes listed here can be read from a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSpa
 SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
 BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Path, Pivot, Rows, Sequential)}
 
-SHAPES: dict[str, tuple[str, ...]] = {  # r parts of m features; any other letter is any length
+SHAPES: dict[str, tuple[str, ...]] = {  # r components of m features; equal letters are equal lengths
     "components_": ("r", "m"),
     "sparsity_": ("r",),
     "explained_": ("r",),
@@ -51,10 +51,10 @@ OUTPUTS = ("default", "pandas", "polars")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a file."""
+    """Save a fitted model to a file."""
     kind = type(model).__name__
     if CLASSES.get(kind) is not type(model):
-        raise ValueError(f"a {kind} cannot be saved, only {', '.join(CLASSES)} themselves")
+        raise ValueError(f"{kind} cannot be saved, only {', '.join(CLASSES)}")
     arrays: dict[str, Array] = {}
     notes: dict[str, str] = {}
 
@@ -88,10 +88,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model that ``model.save`` has written to a file.
+    """Load a model that was saved with ``model.save``.
 
-    It transforms, and a `MiniBatchSparseNMF` learns on, bit for bit as the model that was saved. Nothing in a file is
-    executed. What is damaged or was not written by partwise is refused with a `ValueError`.
+    The loaded model gives bit-identical results in `transform` and, for `MiniBatchSparseNMF`, in `partial_fit`.
+    Loading executes no code from the file. A damaged or foreign file raises a `ValueError`.
 
     Examples
     --------
@@ -104,19 +104,21 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = read(path)
     if header.get("kind") == "checkpoint":
-        raise UnreadableError(f"{os.fspath(path)} is a checkpoint of a fit, not a model: give it as resume_from")
+        raise UnreadableError(
+            f"{os.fspath(path)} is a checkpoint, not a model: pass it as resume_from to continue the fit"
+        )
     try:
         return restored(header, arrays)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
-        raise UnreadableError(f"{os.fspath(path)} does not hold a model: {error}") from error
+        raise UnreadableError(f"{os.fspath(path)} is not a valid model file: {error}") from error
 
 
 def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
-    """A model from a file's contents."""
+    """The model in the contents of a file."""
     if header.get("kind") != "model" or header.get("class") not in CLASSES:
-        raise ValueError(f"its class {header.get('class')!r} is not one of {', '.join(CLASSES)}")
+        raise ValueError(f"class {header.get('class')!r} is not one of {', '.join(CLASSES)}")
     kind, left_out = CLASSES[header["class"]], header.get("not_stored", {})
-    known = kind().get_params(deep=False)  # a later version may have more of them
+    known = kind().get_params(deep=False)  # a later version may have written more
     params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
     model = kind(**unpacked({"dict": params}, arrays, SETS))
     attributes = unpacked({"dict": header["attributes"]}, arrays)
@@ -131,58 +133,58 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
 
 
 def checked(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Those attributes that a model may have, if they fit together."""
+    """The attributes of a matrix model, validated."""
     found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, MASK, *NAMES) if name in attributes}
     missing = [name for name in NEEDED if name not in found]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     sizes = checked_sizes(found, SHAPES)
-    check_parts(found)
+    check_components(found)
     for name in [name for name in NAMES if name in found]:
         found[name] = kept_names(found[name])
         if sizes.setdefault(NAMES[name], len(found[name])) != len(found[name]):
-            raise ValueError(f"{name} has {len(found[name])} names for {sizes[NAMES[name]]}")
+            raise ValueError(f"{name} has {len(found[name])} entries instead of {sizes[NAMES[name]]}")
     return {**found, "n_components_": sizes["r"]}
 
 
 def checked_tensor(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The same for a model of a tensor."""
+    """The attributes of a tensor model, validated."""
     found = {name: attributes[name] for name in OF_TENSORS if name in attributes}
     factors = {f"factors_[{mode}]": factor for mode, factor in enumerate(found["factors_"])}
     sizes = checked_sizes(found | factors, SHAPES | {name: (name, "r") for name in factors})
     if len(factors) < 2 or "weights_" not in found or len({f.dtype for f in factors.values()}) > 1:
-        raise ValueError("it has no factors and weights that fit together")
+        raise ValueError("factors_ and weights_ are missing or inconsistent")
     for name, value in (*factors.items(), ("weights_", found["weights_"])):
         check_nonnegative(name, value)
     return {**found, "n_components_": sizes["r"], "sparsity_": sparsities(found["factors_"])}
 
 
 def checked_sizes(found: Mapping[str, Any], shapes: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """The length that each letter of ``shapes`` stands for, if all attributes agree and are what they should be."""
+    """Check types and shapes; return the length of each letter in ``shapes``."""
     sizes: dict[str, int] = {}
     for name in [name for name in shapes if name in found]:
         letters, value = shapes[name], found[name]
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(letters):
-            raise ValueError(f"{name} is not an array of numbers with {len(letters)} dimensions")
+            raise ValueError(f"{name} is not a {len(letters)}-D array of floats")
         if any(sizes.setdefault(s, n) != n for s, n in zip(letters, value.shape, strict=True)):
-            raise ValueError(f"{name} has shape {value.shape}, which does not fit the rest")
+            raise ValueError(f"{name} has shape {value.shape}, which does not match the other attributes")
     for name, kind in NUMBERS.items():
         if name in found and (not isinstance(found[name], kind) or isinstance(found[name], bool)):
-            raise ValueError(f"{name}={found[name]!r} is of the wrong kind")
+            raise ValueError(f"{name}={found[name]!r} has the wrong type")
     return sizes
 
 
 def check_nonnegative(name: str, values: Array) -> None:
-    """Refuse what is empty, negative or not finite."""
+    """Raise if values are empty, negative or not finite."""
     if not (values.size and np.isfinite(values).all() and values.min() >= 0):
-        raise ValueError(f"{name} holds nothing, or negative or non-finite values")
+        raise ValueError(f"{name} is empty, or has negative or non-finite values")
 
 
-def check_parts(found: dict[str, Any]) -> None:
-    """Refuse parts and activations that no fit gives."""
+def check_components(found: dict[str, Any]) -> None:
+    """Raise if components, activations and the attributes about them are inconsistent."""
     components = found["components_"]
     if found["n_features_in_"] != components.shape[1]:
-        raise ValueError(f"components_ has shape {components.shape}, and n_features_in_ is {found['n_features_in_']}")
+        raise ValueError(f"components_ has shape {components.shape}, but n_features_in_ is {found['n_features_in_']}")
     for name in [name for name in ("components_", "scaling_") if name in found]:
         check_nonnegative(name, found[name])
     if "activations_" in found:
@@ -193,36 +195,36 @@ def check_parts(found: dict[str, Any]) -> None:
         found[MASK] = kept_mask(found[MASK], components.shape[1])
     shape = found.get("data_shape_", (1, components.shape[1]))
     if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape) or shape[1] != components.shape[1]:
-        raise ValueError(f"data_shape_ is {shape}, and parts have {components.shape[1]} features")
+        raise ValueError(f"data_shape_ is {shape}, but components have {components.shape[1]} features")
 
 
 def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | None:
-    """An update with its sets for ``r`` parts, or None."""
+    """The update and its constraint sets for ``r`` components, validated, or None."""
     block = unpacked(plain, arrays, BLOCKS)
     if block is None:
         return None
     if not isinstance(block, Block) or not isinstance(block.update, Coding | Path | Pivot | Sequential):
-        raise ValueError("its solver is not one of partwise's")
+        raise ValueError("unknown solver")
     sets = block.sets
     own = (sets.row,) if isinstance(sets, Rows) else sets.sets if isinstance(sets, Columns) else ()
     if not own or len(sets) != r or not all(type(s) in SETS.values() for s in own):
-        raise ValueError(f"its solver is not for {r} parts")
+        raise ValueError(f"the solver does not match {r} components")
     if not all(np.isfinite(p) and p >= 0 for p in (block.l1, block.l2, block.rows)):
-        raise ValueError("its penalties are not what a fit can have")
+        raise ValueError("penalties must be finite and nonnegative")
     return block
 
 
 def resume_learning(model: Any, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Give a model the running statistics that it learns on from."""
+    """Restore the running statistics that `partial_fit` continues from."""
     parts = np.array(model.components_.T, order="F")
     block = checked_block(header.get("block"), arrays, len(model.components_))
-    if block is None:  # its sets were the user's own
+    if block is None:  # it had custom constraints, which are not stored
         return
     running = unpacked(header["running"], arrays)
     cross, own, sqnorm = running["stats"]
     fits = cross.shape == parts.shape and cross.dtype == parts.dtype and own.shape == (parts.shape[1],) * 2
     if not fits or own.dtype != float or not isinstance(sqnorm, float) or not isinstance(running["state"], dict):
-        raise ValueError("its running statistics do not fit its parts")
+        raise ValueError("the running statistics do not match the components")
     if not np.isfinite(cross).all() or not np.isfinite(own).all():
-        raise ValueError("its running statistics are not finite")
+        raise ValueError("the running statistics are not finite")
     model._block, model._running = block, Running(parts, Stats(np.asfortranarray(cross), own, sqnorm), running["state"])

@@ -1,4 +1,4 @@
-"""SparseCP: parts of tensors."""
+"""SparseCP: factorization of tensors."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from .restarts import best_fit, warn_if_exhausted
 
 @with_options
 class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Nonnegative CP (PARAFAC) of a tensor, with exactly the sparsity that you name in any of its modes.
+    """Nonnegative CP (PARAFAC) decomposition of a tensor, with exactly the sparsity you specify in any mode.
 
     X ≈ Σ_j weights_[j] · factors_[0][:, j] ∘ factors_[1][:, j] ∘ …, all nonnegative, all columns of unit norm. Mode 0
-    runs over samples.
+    is the samples.
 
     Parameters
     ----------
     n_components : int, default=10
-        The number of components.
+        Number of components.
     sparsity : dict {mode: float, (lo, hi), or a list of n_components of these}, optional
-        Hoyer sparsity in [0, 1] of the columns of ``factors_[mode]``. In mode 0 it binds all training samples together,
-        and `transform`, which solves for each sample by itself, goes without.
+        Hoyer sparsity in [0, 1] of the columns of ``factors_[mode]``. In mode 0 it applies to the training samples
+        only: `transform` solves for each sample separately.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, (weights, factors) or CPTensor
-        Where the fit starts; by default "gradual" with a sparsity, "samples" without: see `partwise.cp`.
+        Starting point; by default "gradual" with a sparsity, else "samples". See `partwise.cp`.
     n_init : int, default=1
-        Fits from as many starts, each of at most ``max_time`` seconds; the best one is kept.
+        Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept.
     verbose : int, default=0
-        1: a progress line.
+        1 shows a progress line.
 
     Attributes
     ----------
     factors_ : list of arrays of shape (length of the mode, n_components)
     weights_ : array of shape (n_components,)
     sparsity_ : dict {mode: array of shape (n_components,)}
-        The achieved sparsity of every mode (nan for a column of zeros).
+        Achieved sparsity in each mode (nan for a zero column).
     reconstruction_err_ : float
         ‖X − model‖ (Frobenius).
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² at the start and after each iteration.
     stop_reason_ : str
-        Why the fit stopped, in a sentence.
+        Why the fit stopped.
 
     See Also
     --------
-    partwise.cp : the same as a function, with the whole history.
+    partwise.cp : the same method as a function that returns the full history.
 
     Examples
     --------
@@ -98,12 +98,12 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> SparseCP:
-        """Find the components of X (samples × … × …, nonnegative)."""
+        """Factorize X (samples × … × …, nonnegative)."""
         self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Find the components of X, and return how much of each is in each sample."""
+        """Factorize X and return the activations of its samples."""
         data = as_tensor(X)
         best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
@@ -111,7 +111,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))
 
     def _sparse_modes(self) -> list[int]:
-        """The modes whose sparsity is asked for, or else of interest."""
+        """The modes whose sparsity is shown during the fit."""
         return list(self.sparsity) if isinstance(self.sparsity, dict) and self.sparsity else [1]
 
     def _store(self, result: Result, data: Tensor) -> None:
@@ -123,7 +123,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.stop_reason_ = result.stop_reason
         self._encoder = result.encoder
         error = result.relative_error
-        if result.encoder is not None:  # the best activations for the other modes, as `transform` finds them
+        if result.encoder is not None:  # the optimal activations, as in `transform`
             activations, error = encode(data, self.factors_[1:], result.encoder)
             self.weights_ = np.linalg.norm(activations.astype(float), axis=0)
             scale = np.where(self.weights_ > 0, self.weights_, 1)
@@ -132,32 +132,32 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.reconstruction_err_ = error * float(np.sqrt(data.sqnorm))
 
     def transform(self, X: Any) -> Array:
-        """How much of each component is in each sample of X: nonnegative least squares, solved exactly."""
+        """Activations of the samples of X: the exact solution of nonnegative least squares."""
         return as_output(self._solve(X)[0])
 
     def inverse_transform(self, X: Any) -> Array:
-        """The samples that activations stand for: a tensor, with a slice for each row of X."""
+        """Reconstruct samples from activations: a tensor with one slice per row of X."""
         check_is_fitted(self)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
-            raise ValueError(f"X has {X.shape[1]} columns, and there are {self.n_components_} components")
+            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.n_components_} components")
         rest = self.factors_[1:]
         return np.asarray(X @ khatri_rao(rest).T).reshape(len(X), *map(len, rest))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The share of ‖X‖² that the components explain, at best 1."""
+        """Share of ‖X‖² that the model explains; at most 1."""
         return 1 - self._solve(X)[1] ** 2
 
     def _solve(self, X: Any) -> tuple[Array, float]:
-        """The best activations of the samples of X, and the relative error that they leave."""
+        """The optimal activations of the samples of X, and the relative error."""
         check_is_fitted(self)
         data, wanted = as_tensor(X), tuple(map(len, self.factors_[1:]))
         if data.shape[1:] != wanted:
-            raise ValueError(f"X has samples of shape {data.shape[1:]}, and the model is of samples of shape {wanted}")
+            raise ValueError(f"X has samples of shape {data.shape[1:]}, but the model expects shape {wanted}")
         return encode(data, self.factors_[1:], self._encoder)
 
     def to_tensorly(self) -> Any:
-        """The model as tensorly's `CPTensor`; copies, in tensorly's NumPy backend."""
+        """Copy the model to a tensorly `CPTensor` (NumPy backend)."""
         check_is_fitted(self)
         try:
             from tensorly.cp_tensor import CPTensor
@@ -174,5 +174,5 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def sparsities(factors: Sequence[Array]) -> dict[int, Array]:
-    """The sparsity of each column of each mode's factor."""
+    """Sparsity of the columns of each factor."""
     return {mode: np.asarray(hoyer_sparsity(factor, axis=0)) for mode, factor in enumerate(factors)}

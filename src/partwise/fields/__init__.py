@@ -1,1 +1,1 @@
-"""What one field of research needs; each file is a public module: ``partwise.brain``, ``partwise.cells``."""
+"""Interfaces for single fields of research, public as ``partwise.brain`` and ``partwise.cells``."""

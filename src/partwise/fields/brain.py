@@ -1,4 +1,4 @@
-"""Sparse NMF of brain images, in nilearn's manner (extra ``partwise[brain]``)."""
+"""Sparse NMF of brain images, in the style of nilearn (``pip install 'partwise[brain]'``)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ __all__ = ["BrainNMF"]
 
 
 class BrainNMF(SparseNMF):
-    """Parts of brain images: `partwise.SparseNMF` on lists of NIfTI images or on 4-D images.
+    """`partwise.SparseNMF` for lists of NIfTI images, or for 4-D images.
 
-    Each image (or volume of a 4-D image) is a sample, each voxel of the mask a feature.
+    Each image, or volume of a 4-D image, is a sample. Each voxel in the brain mask is a feature.
 
     Parameters
     ----------
     n_components : int, default=10
     mask : image, path, or NiftiMasker, optional
-        The voxels to take. Without one, nilearn computes it from the images. A NiftiMasker of your own may smooth,
-        resample and so on; otherwise images must lie where the mask lies.
+        Brain mask. By default nilearn computes it from the images. A NiftiMasker may smooth and resample the images;
+        otherwise they must have the shape and affine of the mask.
     **options
-        All other parameters of `partwise.SparseNMF`, ``sparsity`` first of all.
+        Other parameters of `partwise.SparseNMF`, such as ``sparsity``.
 
     Attributes
     ----------
     masker_ : NiftiMasker
-        What turned images into samples.
+        Converts images to samples and back.
     mask_img_ : image
-        The voxels that were taken.
+        The brain mask.
     components_img_ : 4-D image
-        The parts, one a volume.
+        The components, one per volume.
     components_, sparsity_, …
-        As in `partwise.SparseNMF`, over the voxels of the mask.
+        As in `partwise.SparseNMF`, with the voxels of the mask as features.
 
     Examples
     --------
@@ -55,36 +55,36 @@ class BrainNMF(SparseNMF):
     _inherited = inspect.signature(SparseNMF.__init__)
     __init__.__signature__ = _inherited.replace(  # type: ignore[attr-defined]
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
-    )  # spelled out, because scikit-learn reads the parameters from it
+    )  # scikit-learn reads the parameters from the signature
 
     def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """The activations of images, a row each: nonnegative least squares for the parts, solved exactly.
+        """Activations of images, one row each: the exact solution of nonnegative least squares.
 
         ``observed`` (images × voxels) is True where a value is observed.
         """
         return super().transform(X, observed=observed)
 
     def inverse_transform(self, X: Any) -> Any:
-        """The images that activations stand for, as one 4-D image."""
+        """Reconstruct images from activations, as one 4-D image."""
         return self.masker_.inverse_transform(super().inverse_transform(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model of the voxels, which `partwise.load` gives back as a `partwise.SparseNMF`.
+        """Save the model; `partwise.load` returns it as a `partwise.SparseNMF` over voxels.
 
-        It knows where its voxels are, for pictures, but not in which space they lie:
-        ``model.mask_img_.to_filename("mask.nii.gz")`` keeps that.
+        The file contains the mask for pictures, but not its affine. Save that too with
+        ``model.mask_img_.to_filename("mask.nii.gz")``.
         """
         plain = SparseNMF()
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
         plain.save(path)
 
     def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
-        """Images as samples × voxels."""
+        """Convert images to samples × voxels."""
         if reset:
             self.masker_ = _fitted_masker(self.mask, X)
             self.mask_img_ = self.masker_.mask_img_
         if not hasattr(self.mask, "fit"):
-            _check_place(X, self.mask_img_)
+            _check_space(X, self.mask_img_)
         samples = self.masker_.transform(X)
         return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, observed)
 
@@ -108,8 +108,8 @@ def _fitted_masker(mask: Any, images: Any) -> Any:
     return masker.fit() if mask is not None else masker.fit(images)
 
 
-def _check_place(images: Any, mask: Any) -> None:
-    """Refuse images that lie elsewhere: resampled by splines they would have negative values."""
+def _check_space(images: Any, mask: Any) -> None:
+    """Raise if an image is in another space: spline resampling would create negative values."""
     import numpy as np
     from nilearn.image import load_img
 
@@ -118,6 +118,6 @@ def _check_place(images: Any, mask: Any) -> None:
         if found.shape[:3] != mask.shape or not np.allclose(found.affine, mask.affine, atol=1e-3):
             what = image if isinstance(image, str) else f"image {i}"
             raise ValueError(
-                f"{what} of shape {found.shape[:3]} does not lie where the mask of shape {mask.shape} lies: resample "
-                "one to the other (nilearn.image.resample_to_img)"
+                f"{what} (shape {found.shape[:3]}) and the mask (shape {mask.shape}) have different shapes or affines: "
+                "resample one to the other (nilearn.image.resample_to_img)"
             )

@@ -1,4 +1,4 @@
-"""Sparse NMF of single cells, in scanpy's manner (extra ``partwise[cells]``)."""
+"""Sparse NMF of single cells, in the style of scanpy (``pip install 'partwise[cells]'``)."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def sparse_nmf(
     copy: bool = False,
     **options: Any,
 ) -> Any:
-    """Gene programs of exactly the sparsity that you name.
+    """Find gene programs of exactly the sparsity you specify.
 
     Parameters
     ----------
     adata : AnnData
-        Cells × genes, nonnegative (counts, or their logarithm; not scaled to mean 0). Sparse matrices stay sparse, and
-        a backed one that exceeds ``memory_limit`` stays on disk.
+        Cells × genes, nonnegative: counts, or log(1 + counts), but not centered. Sparse matrices stay sparse. Backed
+        data larger than ``memory_limit`` are read in chunks.
     n_components : int
-        The number of programs.
+        Number of programs.
     sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity of each program over the genes; see `partwise.SparseNMF`.
     layer : str, optional
-        The layer to take instead of ``adata.X``.
+        Layer to use instead of ``adata.X``.
     mask_var : str or array of bool, optional
-        The genes to take: a column of ``adata.var`` ("highly_variable") or an array. Programs are 0 at all others.
+        Genes to use: a column of ``adata.var``, such as "highly_variable", or an array. Programs are 0 at the others.
     key_added : str, optional
-        Store under this name everywhere.
+        Name of the results in ``obsm``, ``varm`` and ``uns``.
     copy : bool
-        Return a copy with the results instead of storing them in ``adata``.
+        Return a copy with the results instead of changing ``adata``.
     **options
-        All other parameters of `partwise.SparseNMF`.
+        Other parameters of `partwise.SparseNMF`.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_nmf"]``: how much of each program is in each cell. ``varm["NMFs"]``: the programs, one a column.
-        ``uns["nmf"]``: what was asked for, and how the fit went. (With ``key_added`` all three have that name.)
+        ``obsm["X_nmf"]``: the activations of each cell. ``varm["NMFs"]``: the programs, one per column.
+        ``uns["nmf"]``: parameters and results of the fit. All three are named ``key_added`` if given.
 
     Examples
     --------
@@ -64,14 +64,14 @@ def sparse_nmf(
     ((30, 3), (12, 3), [0.4, 0.4, 0.4])
     """
     if not hasattr(adata, "obsm"):
-        raise TypeError(f"adata is a {type(adata).__name__}: give an AnnData; for arrays there is partwise.SparseNMF")
+        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.SparseNMF for arrays")
     model = SparseNMF(n_components, sparsity=sparsity, **options)
     if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer={layer!r}: there is none of that name; there are {', '.join(adata.layers) or 'none'}")
+        raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
     genes = _genes(adata, mask_var)
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
-        raise ValueError("adata.X is None: name a layer")
+        raise ValueError("adata.X is None: choose a layer")
     limit = as_bytes(model.memory_limit, "memory_limit")
     activations = model.fit_transform(as_rows(X, genes, LIMIT if limit is None else limit))
     if copy:
@@ -86,9 +86,9 @@ def sparse_nmf(
 
 
 def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What was asked of a model and how its fit went, as ``uns`` can hold it: numbers, texts and arrays."""
-    asked = model.get_params(deep=False) | (where or {})
-    plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in asked.items() if v is not None}
+    """Parameters and results of a fit for ``uns``: numbers, strings and arrays."""
+    params = model.get_params(deep=False) | (where or {})
+    plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in params.items() if v is not None}
     return {
         "params": plain,
         "sparsity": model.sparsity_,
@@ -101,7 +101,7 @@ def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]
 
 
 def _genes(adata: Any, mask_var: Any) -> Array | None:
-    """Which genes to take; None for all."""
+    """Mask of the genes to use; None for all."""
     if mask_var is None:
         return None
     if isinstance(mask_var, str):
@@ -112,7 +112,7 @@ def _genes(adata: Any, mask_var: Any) -> Array | None:
         mask_var = adata.var[mask_var]
     mask = np.asarray(mask_var)
     if mask.shape != (adata.n_vars,) or mask.dtype != bool:
-        raise ValueError(f"mask_var has shape {mask.shape} and dtype {mask.dtype}: give a bool for each gene")
+        raise ValueError(f"mask_var has shape {mask.shape} and dtype {mask.dtype}: give one bool per gene")
     if not mask.any():
-        raise ValueError("mask_var leaves no gene")
+        raise ValueError("mask_var selects no genes")
     return mask

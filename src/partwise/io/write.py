@@ -37,11 +37,11 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     return target
 
 
-def check_parts_target(path: str | os.PathLike[str], table: Table) -> Path:
-    """As `check_target`, for the parts of ``table``."""
-    target = check_target(path, PARTS)
+def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
+    """As `check_target`, for the components of ``table``."""
+    target = check_target(path, COMPONENTS)
     if ending(target, NIFTI) and not isinstance(table.home, Brain):
-        raise ValueError(f"{target}: parts can be written as NIfTI only if the data is NIfTI")
+        raise ValueError(f"{target}: components can be written as NIfTI only if the data is NIfTI")
     return target
 
 
@@ -53,9 +53,9 @@ def write_components(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write parts (rows of ``components``): as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
+    """Write components: as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
 
-    ``.h5ad``: a copy of the file that the data came from, with the parts in ``varm["NMFs"]``, the activations in
+    ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
     ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
     target, components = check_components_target(path, table), np.asarray(components)
