@@ -48,7 +48,7 @@ class DaskData(Chunked):
         self.missing = missing
         self.dtype = precision(X.dtype)
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-            raise ValueError("X has chunks of unknown size (nan): call X.compute_chunk_sizes() first")
+            raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
         check_shape(X.shape)
         if 0 in X.chunks[0]:
             raise ValueError(f"chunk {X.chunks[0].index(0)} of X is empty: drop it, or rechunk X")
