@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from partwise.data import DenseData
-from partwise.engine.loop import Block, Fit
+from partwise.engine.blocks import Block
+from partwise.engine.running import WholeFit
 from partwise.engine.starts import starting_factors
 from partwise.engine.validation import as_columns
 from partwise.recipes import cheap_sweeps, ssnmf
@@ -44,18 +45,18 @@ def made_up(features: int, samples: int, r: int, dtype: str) -> np.ndarray:
     return X
 
 
-def iterate(fit: Fit) -> None:
+def iterate(fit: WholeFit) -> None:
     fit.update(1)
     fit.update(0)
     fit.loss(0)
 
 
-def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> Fit:
+def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> WholeFit:
     """A fit in its seventh iteration, with one sweep of each factor or with the default number."""
     sets = [as_columns(None, r), as_columns(sparsity, r)]
     sweeps = [cheap_sweeps(data.shape[1 - mode], r) if default else 1 for mode in (0, 1)]
     blocks = [Block(Sequential(n), s) for n, s in zip(sweeps, sets, strict=True)]
-    fit = Fit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, None)
+    fit = WholeFit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, None)
     for _ in range(6):
         iterate(fit)
     return fit
@@ -72,7 +73,7 @@ class Clocked(DenseData):
         self.spent += time.perf_counter() - start
 
 
-def timed(fit: Fit) -> tuple[float, float]:
+def timed(fit: WholeFit) -> tuple[float, float]:
     """Seconds of an iteration, and of its own two matrix products."""
     fit.data.spent = 0.0
     start = time.perf_counter()

@@ -15,7 +15,7 @@ from partwise.io import read
     ("arguments", "code", "message"),
     [
         (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
-        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "wrong way round"),
+        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "has lo > hi: give (0.2, 0.4)"),
         (
             ["fit", "x.csv", "--nonzeros", "3"],
             2,
@@ -109,7 +109,7 @@ def test_debug_shows_where(here):
 def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["fit", "x.npy", "--png", "p.png"]) == 1
-    assert capsys.readouterr().err == "partwise: pictures need matplotlib: pip install 'partwise[plot]'\n"
+    assert capsys.readouterr().err == "partwise: plots need matplotlib: pip install 'partwise[plot]'\n"
     assert not (here / "x.pw").exists()
 
 

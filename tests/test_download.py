@@ -361,7 +361,7 @@ def test_without_pooch_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", no_pooch)
-    with pytest.raises(ImportError, match=r"not in a folder that PARTWISE_DATA names, .* pip install '\.\[paper\]'"):
+    with pytest.raises(ImportError, match=r"not in a folder that PARTWISE_DATA names, .* pip install '\.\[bench\]'"):
         loaders.load_orl()
     np.savez_compressed(tmp_path / SMALL["orl"].places[0], images=PICTURES)
     monkeypatch.setenv("PARTWISE_DATA", str(tmp_path))

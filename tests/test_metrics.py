@@ -41,10 +41,10 @@ def test_a_zero_part_fits_nothing():
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        (np.eye(2), np.eye(3), "parts of shapes (2, 2) and (3, 3)"),
-        (np.ones(2), np.ones(2), "parts of shapes (2,) and (2,)"),
-        (np.ones((0, 2)), np.ones((1, 2)), "parts of shapes (0, 2) and (1, 2)"),
-        ([[np.nan, 1.0]], [[1.0, 1.0]], "parts contain nan or infinity"),
+        (np.eye(2), np.eye(3), "components have shapes (2, 2) and (3, 3)"),
+        (np.ones(2), np.ones(2), "components have shapes (2,) and (2,)"),
+        (np.ones((0, 2)), np.ones((1, 2)), "components have shapes (0, 2) and (1, 2)"),
+        ([[np.nan, 1.0]], [[1.0, 1.0]], "components contain nan or infinity"),
     ],
 )
 def test_what_cannot_be_paired(a, b, message):

@@ -282,12 +282,12 @@ def spoiled(X, value, whole=False):
     [
         (lambda X: spoiled(X, -1.0), "row 1 of fixed_components has negative or infinite"),
         (lambda X: spoiled(X, np.inf), "row 1 of fixed_components has negative or infinite"),
-        (lambda X: spoiled(X, np.nan), "row 1 of fixed_components has NaN among"),
+        (lambda X: spoiled(X, np.nan), "row 1 of fixed_components has some NaN: give all"),
         (lambda X: spoiled(X, 0.0, whole=True), "row 1 of fixed_components is all zero"),
         (lambda X: rows(X)[:, 1:], r"has shape \(5, 39\): give one row of 40"),
         (lambda X: rows(X)[1], r"has shape \(40,\)"),
         (lambda X: rows(X, count=R + 1), "6 rows for n_components=5"),
-        (lambda X: [["a"] * X.shape[1]], "numbers for each known part"),
+        (lambda X: [["a"] * X.shape[1]], "numbers for each known component"),
         (lambda X: "nonsense", "give one row"),
     ],
 )

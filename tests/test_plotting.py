@@ -137,19 +137,19 @@ def test_a_model_knows_how_its_parts_look(model):
         (np.ones((2, 5)), {"shape": (1, 2, 3)}, "components of shape (2, 5) do not fit volumes of 1 × 2 × 3 voxels"),
         (np.ones((2, 5)), {"shape": (1, 1, 1, 5)}, "give (height, width), (x, y, z), or None for spectra"),
         (np.ones((2, 5)), {"shape": (-1, 5)}, "shape=-1: give a whole number of at least 1"),
-        (np.ones(6), {}, "components have shape (6,): give one part a row"),
-        (np.ones((0, 6)), {}, "components have shape (0, 6): give one part a row"),
-        ([[1, np.nan]], {}, "components contain nan: parts are finite and nonnegative"),
-        ([[1, -2]], {}, "components contain -2: parts are finite and nonnegative"),
-        ("parts", {}, "components of type str: give a result, a fitted model, or an array"),
-        (pw.SparseNMF(), {}, "this SparseNMF has no parts yet: fit it first"),
+        (np.ones(6), {}, "components have shape (6,): give components × features"),
+        (np.ones((0, 6)), {}, "components have shape (0, 6): give components × features"),
+        ([[1, np.nan]], {}, "components contain nan: they must be finite and nonnegative"),
+        ([[1, -2]], {}, "components contain -2: they must be finite and nonnegative"),
+        ("parts", {}, "components are of type str: give a Result, a model, or an array"),
+        (pw.SparseNMF(), {}, "this SparseNMF is not fitted: call fit first"),
         (np.ones((2, 6)), {"kind": "images"}, "kind='images' needs shape=(height, width)"),
         (np.ones((2, 6)), {"kind": "pies"}, "kind='pies' is not one of"),
-        (np.ones((2, 6)), {"mask": np.eye(3)}, "a mask of shape (3, 3) with 3 places does not fit images"),
-        (np.ones((2, 6)), {"mask": [[2, 1]]}, "mask has other values than 0 and 1"),
+        (np.ones((2, 6)), {"mask": np.eye(3)}, "mask has shape (3, 3) and 3 True entries, but images"),
+        (np.ones((2, 6)), {"mask": [[2, 1]]}, "mask has values other than 0 and 1"),
         (np.ones((2, 6)), {"feature_names": ["a"]}, "1 feature names for 6 features: give one for each"),
         (np.ones((2, 6)), {"x": [1, 2]}, "x has shape (2,)"),
-        (np.ones((2, 6)), {"labels": ["a"]}, "1 labels for 2 parts: give one for each"),
+        (np.ones((2, 6)), {"labels": ["a"]}, "1 labels for 2 parts: give one per part"),
         (np.ones((2, 6)), {"columns": 0}, "columns=0: give a whole number of at least 1"),
         (np.ones((2, 6)), {"kind": "bars", "top": 0}, "top=0: give a whole number of at least 1"),
     ],
@@ -192,7 +192,7 @@ def test_an_exact_fit_has_no_logarithm(result):
     [
         (([],), {}, "0 labels for 0 models"),
         (([1], ["a", "b"]), {}, "2 labels for 1 models"),
-        ((np.eye(3),), {}, "nothing is known of how these parts were reached"),
+        ((np.eye(3),), {}, "there is no loss history: give a Result or a fitted estimator"),
         ((np.eye(3),), {"against": "hours"}, "against='hours' is not one of"),
     ],
 )
@@ -215,7 +215,7 @@ def test_the_histogram_shows_what_was_asked(result, asked, lines, bands):
 def test_exact_sparsities_fall_into_one_bar(model):
     axis = sparsity_histogram(model).axes[0]
     assert sorted(bar.get_height() for bar in axis.containers[0])[-2:] == [0, 4]
-    assert axis.get_title() == "largest distance from what was asked: rounding alone"
+    assert axis.get_title() == "largest deviation from the requested sparsity: rounding only"
     zero = sparsity_histogram([[0.0, 0.0], [1.0, 0.0]])
     assert sum(bar.get_height() for bar in zero.axes[0].containers[0]) == 1
 
@@ -262,9 +262,9 @@ def test_what_has_no_name_is_counted_from_0():
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ([1, 2], {}, "activations of shape (2,), int64: give numbers, samples × parts"),
-        ([["a"]], {}, "give numbers, samples × parts"),
-        ([[-1.0]], {}, "activations contain nan, infinity or negative numbers"),
+        ([1, 2], {}, "activations have shape (2,) and dtype int64: give a samples × parts array"),
+        ([["a"]], {}, "give a samples × parts array of numbers"),
+        ([[-1.0]], {}, "activations contain NaN, infinity or negative numbers"),
         ([[1.0]], {"sample_names": "ab"}, "2 sample names for 1 samples"),
         ([[1.0]], {"labels": ["a", "b"]}, "2 labels for 1 parts"),
     ],
@@ -276,7 +276,7 @@ def test_what_is_no_activations(values, options, message):
 
 def test_a_model_without_activations(model):
     del model.activations_
-    with pytest.raises(ValueError, match=re.escape("draw activations(model.transform(X))")):
+    with pytest.raises(ValueError, match=re.escape("use activations(model.transform(X))")):
         activations(model)
 
 
@@ -305,7 +305,7 @@ def test_matched_parts_stand_under_each_other(rng, r):
 
 
 def test_models_of_other_features():
-    with pytest.raises(ValueError, match=re.escape("parts of shapes (2, 2) and (3, 3)")):
+    with pytest.raises(ValueError, match=re.escape("components have shapes (2, 2) and (3, 3)")):
         compare(np.eye(2), np.eye(3))
     with pytest.raises(ValueError, match="give a pair of names"):
         compare(np.eye(2), np.eye(2), labels=("a",))
@@ -341,4 +341,4 @@ def test_no_display_is_needed(tmp_path):
 def test_without_matplotlib_the_extra_is_named(tmp_path):
     done = draw(tmp_path / "parts.png", "sys.modules['matplotlib'] = None")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "ImportError: pictures need matplotlib: pip install 'partwise[plot]'"
+    assert done.stderr.splitlines()[-1] == "ImportError: plots need matplotlib: pip install 'partwise[plot]'"

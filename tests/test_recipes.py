@@ -133,7 +133,7 @@ def test_capacity_is_warned_of_with_the_numbers(rng):
     X = rng.random((20, 100))
     k = 10 - 0.8 * 9
     with pytest.warns(
-        pw.CapacityWarning, match=rf"{3 * k * k:.0f} features in all.*100 features.*at most 0\.\d\d"
+        pw.CapacityWarning, match=rf"{3 * k * k:.0f} features, but.*100 nonzero features.*at most 0\.\d\d"
     ) as caught:
         pw.ssnmf(X, 3, sparsity=0.8, max_iter=1, random_state=0)
     asked = float(str(caught[0].message).rsplit(" ", 1)[1])

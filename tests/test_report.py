@@ -119,7 +119,7 @@ def test_the_page_says_what_the_model_knows(model):
         assert f"row {row}, column {column}" in page.text
         assert percent(float(model.explained_[j])) in page.text
     labels = [a["aria-label"] for a in page.all("svg") if "aria-label" in a]
-    assert "Sparsity: as asked, to rounding" in labels
+    assert "Sparsity: as requested, up to rounding" in labels
 
 
 def test_pictures_are_the_parts(model):
@@ -167,7 +167,7 @@ def test_the_same_model_gives_the_same_page(model, tmp_path):
 
 def test_parts_and_samples_that_are_nothing():
     page = Page(report(np.zeros((2, 4)), activations=np.zeros((3, 2)), shape=(2, 2)))
-    assert "none: all parts are zero" in page.text
+    assert "none: all components are zero" in page.text
     assert len(page.all("figure", class_="card")) == 2
 
 
@@ -181,7 +181,7 @@ def test_large_parts_make_small_pages(rng):
         ({"shape": (5, 5)}, "components of shape (4, 12) do not fit images of 5 × 5 pixels"),
         ({"top": 0}, "top=0: give a whole number of at least 1"),
         ({"sample_names": ["a"]}, "1 sample names for 15 samples: give one for each"),
-        ({"activations": [[1, 2, 3]]}, "activations have shape (1, 3): give samples × 4 parts"),
+        ({"activations": [[1, 2, 3]]}, "activations have shape (1, 3): give samples × 4 components"),
     ],
 )
 def test_what_does_not_fit(model, options, message):
@@ -200,7 +200,7 @@ def test_what_does_not_fit(model, options, message):
         ((0.2, 0.4), "between 0.2 and 0.4"),
         ((None, 0.4), "between 0 and 0.4"),
         ([0.5, 0.5, 0.5], "0.5"),
-        ([0.5, None, 0.6], "between 0.5 and 0.6, one for each part"),
+        ([0.5, None, 0.6], "between 0.5 and 0.6, one for each component"),
     ],
 )
 def test_what_is_asked_in_words(sparsity, words):
@@ -210,7 +210,7 @@ def test_what_is_asked_in_words(sparsity, words):
 def test_a_mean_is_no_demand_on_each(rng):
     model = pw.SparseNMF(3, sparsity=0.4, recipe="grouped", max_iter=2, tol=0, random_state=0).fit(rng.random((9, 8)))
     known = summary(model)
-    assert (known.asked, known.asked_in_words) == (None, "0.4 in the mean")
+    assert (known.asked, known.asked_in_words) == (None, "0.4 on average")
 
 
 def test_the_summary_is_the_models(model):

@@ -252,7 +252,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"sparsities": [1.2]}, r"sparsities=1.2 is outside \[0, 1\]"),
         ({"sparsities": [[0.2, 0.3]]}, "does not fit all ranks"),
         ({"sparsities": ["0.2"]}, "give None, numbers, or intervals"),
-        ({"sparsities": [(0.4, 0.2)]}, "wrong way round"),
+        ({"sparsities": [(0.4, 0.2)]}, r"has lo > hi: give \(0.2, 0.4\)"),
         ({"side": "parts"}, "side='parts' is not one of"),
         ({"holdout": 0}, "holdout=0: give a share between 0 and 1"),
         ({"holdout": 1.5}, "holdout=1.5"),
@@ -309,9 +309,9 @@ def test_the_picture(X, tmp_path):
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["none", "0.3"]
     figure.savefig(tmp_path / "choice.png")
     alone = draw(pw.select(X, range(1, 15), **{**QUICK, "n_init": 1, "n_splits": 1, "max_iter": 1}))
-    assert "nothing to compare" in alone.axes[1].texts[0].get_text()
+    assert "n_init" in alone.axes[1].texts[0].get_text()
     alone.savefig(tmp_path / "alone.png")
-    with pytest.raises(ValueError, match="list is not what partwise"):
+    with pytest.raises(ValueError, match="has type list: give the Selection"):
         draw(found.rows)
 
 

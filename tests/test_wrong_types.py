@@ -129,7 +129,7 @@ def test_data_that_is_none(wrong):
 def test_switches(ask, right):
     assert [(value, ask(value)) for value, _ in right] == right
     for wrong in (None, "yes", -1, 0.5, [], np.ones(2)):
-        with pytest.raises(ValueError, match=r"give (True or False|0 for silence)"):
+        with pytest.raises(ValueError, match=r"give (True or False|0 for no output)"):
             ask(wrong)
 
 

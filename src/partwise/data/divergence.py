@@ -17,6 +17,7 @@ class DivergenceData(Wrapped):
     Its statistics are `Ratios`, which only multiplicative updates accept. Of sparse data, only stored entries are read.
     """
 
+    data: Matrix
     squared = False
 
     def __init__(self, data: Matrix, middle: Array) -> None:
@@ -33,7 +34,7 @@ class DivergenceData(Wrapped):
         return Ratios(self.data.ratios(left, right, mode), rest.sum(axis=0, dtype=float))
 
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        return float(self.data.divergence(factors[0] @ self.middle, factors[1]))
+        return self.data.divergence(factors[0] @ self.middle, factors[1])
 
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(self.data.squared_error([np.asfortranarray(factors[0] @ self.middle), factors[1]]))
+    def folded(self, factors: Sequence[Array]) -> list[Array]:
+        return [np.asfortranarray(factors[0] @ self.middle), factors[1]]

@@ -244,31 +244,42 @@ class Matrix(InMemory):
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
 
 
-class Wrapped:
-    """X with another model or loss. Everything that is not redefined is delegated to ``data``."""
+class Wrapped(ABC):
+    """X with another model or loss."""
 
-    matrix: Any
-    times: Any
-    vectors: Any
-    sqnorms: Any
-    subset: Any
-    complete: Any
-    counts: Any
     squared = True
 
-    def __init__(self, data: Whole) -> None:
-        self.data: Any = data
+    def __init__(self, data: Sliced) -> None:
+        self.data = data
         self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
-        self.sqnorm = data.sqnorm
+        self.sqnorm, self.complete = data.sqnorm, data.complete
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # copy and pickle look for special methods before ``data`` is set
-            raise AttributeError(name)
-        return getattr(vars(self)["data"], name)
+    @abstractmethod
+    def folded(self, factors: Sequence[Array]) -> list[Array]:
+        """Factors of the same model in the form that ``data`` knows: what lies between them is multiplied in."""
+
+    @property
+    def matrix(self) -> Any:
+        return self.data.matrix
+
+    def sqnorms(self, mode: int) -> Array:
+        return self.data.sqnorms(mode)
+
+    def counts(self, mode: int) -> Array:
+        return self.data.counts(mode)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        return self.data.squared_error(self.folded(factors))
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each sample (mode 0) or feature (mode 1), given its statistics."""
+        """‖·‖² of the residual of each slice of one mode, from its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
+
+    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        return self.data.left_of(self.folded(factors), mode, i)
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        return self.data.residual_times(vectors, self.folded(factors), mode)
 
 
 def row_errors(sqnorms: Array, factor: Array, stats: Stats) -> Array:

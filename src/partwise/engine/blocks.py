@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data import Matrix
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
 from ..updates import Columns, Kept, Known, Partly, Pivot, Sets, State, Update
-from .metrics import column_moves, fits, largest_move
+from .metrics import column_moves, largest_move
 
 
 @dataclass(frozen=True)
@@ -55,19 +54,6 @@ class Block:
         """How far the factor is from one that no change of a single column improves."""
         return largest_move(self.moves(factor, stats))
 
-    def solved(self, data: Matrix, parts: Array, activations: Array) -> tuple[Array, float, Array]:
-        """The activations for given parts, exactly if the update is exact, from ``activations`` (overwritten).
-
-        Also their loss without penalties, and what each part fits of X (`metrics.fits`). Samples that are observed at
-        the same features are solved together: each pattern has a Gram matrix of its own.
-        """
-        loss, fitted = 0.0, np.zeros(parts.shape[1])
-        for rows, stats in data.patterns(parts):
-            some, _ = self(np.asfortranarray(activations[rows]), stats, {})
-            activations[rows] = some
-            loss, fitted = loss + stats.loss(some), fitted + fits(some, stats)
-        return activations, loss, fitted
-
     def keeping(self, known: Known) -> Block:
         """The same block, which leaves what is known as it is."""
         if not isinstance(self.sets, Columns):
@@ -77,7 +63,7 @@ class Block:
     @property
     def separable(self) -> bool:
         """Whether each row of the factor is updated without a look at the others, or at what was before."""
-        return self.sets.by_rows and getattr(self.update, "separable", False)
+        return self.sets.by_rows and self.update.separable
 
 
 def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:

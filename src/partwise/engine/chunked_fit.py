@@ -14,13 +14,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..data import Chunked, Data, Held, Matrix
+from ..data import Chunked, Held, Matrix, Sliced
 from ..statistics import Array, Stats, as_factor, gram
 from ..updates import Known
 from .blocks import Block, nonnegative_encoder, settled
 from .metrics import largest_move, shares
 from .revival import LEAST, best_fit, revive
-from .running import Fit, column_norms, exact_relative_error
+from .running import Fit, WholeFit, column_norms, exact_relative_error
+from .solving import solved
 from .starts import Factors, Placed, Zeros
 
 
@@ -126,6 +127,7 @@ class Streamed(Fit):
     ``last`` are always the statistics of the parts at the present activations: the last pass has summed them up.
     """
 
+    data: Chunked
     totals: Array  # Σ of each column of the activations
 
     def sweep(self, step: ChunkStep) -> Sums:
@@ -210,9 +212,9 @@ class Streamed(Fit):
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
 
 
-def running_fit(data: Data, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
+def running_fit(data: Sliced | Chunked, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
     """The fit that suits the data."""
-    kind = Streamed if isinstance(factors[0], Held) else Fit
+    kind = Streamed if isinstance(data, Chunked) else WholeFit
     return kind(data, factors, blocks, reviving)
 
 
@@ -227,14 +229,14 @@ class Solved:
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a chunk's activations for good, see `Block.solved`; the sums are their loss, and what each part fits."""
+    """Solve a chunk's activations for good, see `solving.solved`; the sums are their loss, and what each part fits."""
 
     parts: Array
     encoder: Block
 
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Array]:
         """The activations of the chunk, and its sums."""
-        activations, loss, fitted = self.encoder.solved(chunk, self.parts, activations)
+        activations, loss, fitted = solved(self.encoder, chunk, self.parts, activations)
         return activations, np.append(loss, fitted)
 
 
@@ -270,15 +272,15 @@ class SolvedInChunks:
         return shares(self.summed[1][1:], self.data.sqnorm)
 
 
-def appraised(data: Any, parts: Array, activations: Array) -> Solved:
+def appraised(data: Matrix, parts: Array, activations: Array) -> Solved:
     """What activations that are settled leave and explain, for X in memory."""
     parts = as_factor(parts, data.dtype)
-    _, loss, fitted = settled(parts.shape[1]).solved(data, parts, activations)
+    _, loss, fitted = solved(settled(parts.shape[1]), data, parts, activations)
     return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
 
 
 def solve_activations(
-    data: Any, parts: Array, encoder: Block | None = None, known: Known | None = None
+    data: Matrix | Chunked, parts: Array, encoder: Block | None = None, known: Known | None = None
 ) -> Solved | SolvedInChunks:
     """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks.
 
@@ -292,6 +294,6 @@ def solve_activations(
         encoder, start = encoder.keeping(known), Placed(start, known)
     if isinstance(data, Chunked):
         return SolvedInChunks(data, parts, encoder, start)
-    activations, loss, fitted = encoder.solved(data, parts, start(0, data.shape[0]))
+    activations, loss, fitted = solved(encoder, data, parts, start(0, data.shape[0]))
     error = exact_relative_error(data, [activations, parts], loss)
     return Solved(activations, error, shares(fitted, data.sqnorm))

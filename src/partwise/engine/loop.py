@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Data, Held, released_on_error
+from ..data import Chunked, Held, Sliced, released_on_error
 from ..projections import hoyer_sparsity
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -134,7 +134,7 @@ class Result:
 
 
 def factorize(
-    data: Data,
+    data: Sliced | Chunked,
     factors: Factors,
     blocks: Sequence[Block],
     *,

@@ -1,4 +1,4 @@
-"""Numbers about factors: how good, how sparse, how near to a fixed point."""
+"""Metrics of factors: relative error, explained share, fixed-point residual, and matching of components."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from ..projections import FreeNorm
 from ..statistics import Array, Stats, gram
 from ..updates import Sets
 
@@ -19,7 +20,8 @@ def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
     for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
-        best = getattr(sets[j], "nearest", sets[j])(b, near=factor[:, j])
+        project = sets[j]
+        best = (project.nearest if isinstance(project, FreeNorm) else project)(b, near=factor[:, j])
         moves[:, j] = [float(np.linalg.norm(x)) ** 2 for x in (best - factor[:, j], factor[:, j], best)]
     return moves
 
@@ -44,17 +46,17 @@ def fits(factor: Array, stats: Stats) -> Array:
 
 
 def shares(fits: Array, sqnorm: float) -> Array:
-    """What each part fits, as a share of ‖X‖²; nothing of an all-zero X."""
+    """The `fits` divided by ‖X‖²; zeros if X is zero."""
     return fits / sqnorm if sqnorm else np.zeros_like(fits)
 
 
 def relative_error(sqnorm: float, loss: float) -> float:
-    """‖X − model‖ / ‖X‖ from ½‖X − model‖²; 0 for an all-zero X."""
+    """‖X − model‖ / ‖X‖, given ½‖X − model‖²; 0 if X is zero."""
     return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
 
 
 class Matching(NamedTuple):
-    """Pairs of parts: ``first[i]`` belongs to ``second[i]``, and their cosine is ``cosines[i]``."""
+    """Pairs of components: ``first[i]`` is matched with ``second[i]``, and their cosine is ``cosines[i]``."""
 
     first: Array
     second: Array
@@ -62,20 +64,20 @@ class Matching(NamedTuple):
 
 
 def match_parts(first: npt.ArrayLike, second: npt.ArrayLike) -> Matching:
-    """Pair the parts of two models, so that the sum of the pairs' cosines is as large as can be.
+    """Match the components of two models one-to-one, such that the sum of their cosines is maximal.
 
-    max over one-to-one pairings π of Σᵢ ⟨aᵢ, b_π(i)⟩ / (‖aᵢ‖ ‖b_π(i)‖), solved exactly as a linear assignment. Of the
-    model with more parts, the worst-fitting ones stay alone. A zero part has the cosine 0 with everything.
+    max over one-to-one matchings π of Σᵢ ⟨aᵢ, b_π(i)⟩ / (‖aᵢ‖ ‖b_π(i)‖), solved exactly as a linear assignment. If one
+    model has more components, some of them stay unmatched. The cosine of a zero component is 0.
 
     Parameters
     ----------
     first, second : arrays of shape (r, features) and (s, features)
-        Parts, one a row. Their scale does not matter.
+        Components, one per row. Their scale does not matter.
 
     Returns
     -------
     Matching
-        ``first``, ``second``: rows, min(r, s) of each, in the order of ``first``; ``cosines``.
+        ``first`` and ``second`` are the row indices of the min(r, s) pairs, in the order of ``first``.
 
     Examples
     --------
@@ -84,16 +86,16 @@ def match_parts(first: npt.ArrayLike, second: npt.ArrayLike) -> Matching:
     """
     a, b = (np.asarray(parts, dtype=float) for parts in (first, second))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not (a.size and b.size):
-        raise ValueError(f"parts of shapes {a.shape} and {b.shape}: give one part a row, of as many features in both")
+        raise ValueError(f"components have shapes {a.shape} and {b.shape}: give one per row, with equal features")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("parts contain nan or infinity: they must be finite")
+        raise ValueError("components contain nan or infinity: they must be finite")
     cosines = np.clip(_unit(a) @ _unit(b).T, -1, 1)
     rows, columns = linear_sum_assignment(cosines, maximize=True)
     return Matching(rows, columns, cosines[rows, columns])
 
 
 def _unit(parts: Array) -> Array:
-    """Rows of unit norm; zero rows stay zero. Dividing by the maximum first keeps the norm from overflowing."""
+    """Scale rows to unit norm. Zero rows stay zero. Dividing by the maximum first avoids overflow of the norm."""
     for size in (np.abs(parts).max(axis=1, keepdims=True), None):
         scale = np.linalg.norm(parts, axis=1, keepdims=True) if size is None else size
         parts = np.divide(parts, scale, out=np.zeros_like(parts), where=scale > 0)

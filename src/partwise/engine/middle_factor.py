@@ -1,11 +1,12 @@
-"""D in X ≈ activations · D · components: a third factor, diagonal or full, or a matrix that stays.
+"""D in X ≈ activations · D · components: a third factor, diagonal or full, or a fixed matrix.
 
-With the other two fixed, the loss of D's entries d (one row) has statistics too: for a diagonal D
+With the other two factors A and P fixed, the entries of D form one row and have statistics of the same form. For a
+diagonal D
 
     cross = diag(AᵀXP),   gram = AᵀA ∘ PᵀP,
 
-for a full one cross = vec(AᵀXP) and gram = AᵀA ⊗ PᵀP. Any update for y ≥ 0 therefore serves as a solver. For a tensor,
-a diagonal D holds the weights of its components: the same sums, over all modes.
+and for a full D cross = vec(AᵀXP) and gram = AᵀA ⊗ PᵀP. Any update for y ≥ 0 can therefore solve for D. For a tensor, a
+diagonal D holds the weights of the components, with the same statistics over all modes.
 """
 
 from __future__ import annotations
@@ -14,28 +15,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..data import Form, Whole, Wrapped
+from ..data import Sliced, Wrapped
 from ..statistics import Array, Stats
 
-MIDDLE = 2  # the mode of D, where X is a matrix
-MOST = 64  # components with a full D, whose Gram matrix has r⁴ entries
+MIDDLE = 2  # the mode of D if X is a matrix
+MOST = 64  # the largest number of components for a full D, whose Gram matrix has r⁴ entries
 
 
 class WithMiddle(Wrapped):
-    """X for the model factors[0] · D · factors[1]ᵀ; D is ``fixed`` (r × r), or the last of the factors, as one row.
+    """X with the model factors[0] · D · factors[1]ᵀ. D is ``fixed`` (r × r), or the last of the factors, as one row.
 
-    A row of r entries is a diagonal, one of r² entries a full matrix. A tensor, with a factor for each mode, takes a
-    diagonal.
+    A row of r entries is a diagonal D, a row of r² entries a full one. For a tensor, D must be diagonal.
     """
 
-    def __init__(self, data: Whole, fixed: Array | None = None) -> None:
+    def __init__(self, data: Sliced, fixed: Array | None = None) -> None:
         super().__init__(data)
         self.fixed = fixed
         self.modes = len(data.shape)
         self._product: tuple[Sequence[Array], Array | None] = ([], None)  # Gram matrices of the rest, and X·rest
 
     def middle(self, factors: Sequence[Array]) -> Array:
-        """D in double precision: a vector if it is diagonal."""
+        """D in double precision; a vector if D is diagonal."""
         if self.fixed is not None:
             return self.fixed
         row, r = factors[self.modes][0].astype(float), factors[0].shape[1]
@@ -44,7 +44,7 @@ class WithMiddle(Wrapped):
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         if mode == self.modes:
             return self._statistics_of_middle(factors, grams)
-        stats: Stats = self.data.statistics(factors[: self.modes], grams[: self.modes], mode)
+        stats = self.data.statistics(factors[: self.modes], grams[: self.modes], mode)
         if mode == 0:
             self._product = (grams[1 : self.modes], stats.cross)
         middle = self.middle(factors)
@@ -68,18 +68,8 @@ class WithMiddle(Wrapped):
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return stats.loss(factors[mode], grams[mode])
 
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(self.data.squared_error(self.folded(factors)))
-
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        form: Form = self.data.left_of(self.folded(factors), mode, i)
-        return form
-
-    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        return np.asarray(self.data.residual_times(vectors, self.folded(factors), mode))
-
     def folded(self, factors: Sequence[Array]) -> list[Array]:
-        """The same model without a middle factor: D is multiplied into the activations."""
+        """Return factors of the same model without a middle factor: D is multiplied into the activations."""
         middle = self.middle(factors)
         left = factors[0] * middle if middle.ndim == 1 else factors[0] @ middle
         return [np.asfortranarray(left, dtype=self.dtype), *factors[1 : self.modes]]

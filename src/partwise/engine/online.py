@@ -18,6 +18,7 @@ from ..statistics import Array, Stats, gram
 from ..updates import State
 from .blocks import Block
 from .revival import dead_components, revive
+from .solving import solved
 from .starts import Factors
 
 
@@ -65,7 +66,7 @@ class Running:
     def encoded(self, batch: Matrix, encoder: Block, block: Block) -> tuple[Array, float]:
         """The activations of a batch, and their loss. Parts that no sample has used start again where it fits worst."""
         activations = np.zeros((batch.shape[0], self.parts.shape[1]), dtype=self.parts.dtype, order="F")
-        activations, loss, _ = encoder.solved(batch, self.parts, activations)
+        activations, loss, _ = solved(encoder, batch, self.parts, activations)
         used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
         dead = np.setdiff1d(dead_components([used, gram(self.parts)]), block.sets.kept)
         factors = [activations, self.parts]
@@ -73,7 +74,7 @@ class Running:
             stats = batch.statistics(factors, [gram(f) for f in factors], 0)
             if revive(batch, factors, stats, 0, [encoder.sets, block.sets], dead):
                 self.restart(dead)
-                activations, loss, _ = encoder.solved(batch, self.parts, activations)
+                activations, loss, _ = solved(encoder, batch, self.parts, activations)
         return activations, loss
 
     def restart(self, dead: Array) -> None:

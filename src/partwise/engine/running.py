@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..data import Data
+from ..data import Data, Sliced
 from ..statistics import Array, Stats, gram
 from ..updates import Sets, State
 from .blocks import Block
@@ -48,11 +49,13 @@ class RunningFit(Protocol):
         ...
 
 
-class Fit:
+class Fit(ABC):
     """The factors of a running fit with what is known about them: Gram matrices, states, last statistics.
 
     ``reviving`` is the mode whose update is preceded by a look for dead components, if there is to be one.
     """
+
+    data: Data
 
     def __init__(
         self,
@@ -61,14 +64,12 @@ class Fit:
         blocks: Sequence[Block],
         reviving: int | None = None,
     ) -> None:
-        self.data: Any = data
-        self.factors, self.blocks, self.reviving = factors, blocks, reviving
+        self.data, self.factors, self.blocks, self.reviving = data, factors, blocks, reviving
         self.grams = [gram(f) for f in factors]
         self.states: list[State] = [{} for _ in factors]
         self.kept = sorted({j for block in blocks for j in block.sets.kept})  # their scale is not ours to move
         self.revivals = REVIVALS * factors[0].shape[1]
         self.last: Stats | None = None
-        self.fresh: int | None = None  # the mode whose last statistics are still true
 
     def snapshot(self) -> dict[str, Any]:
         """All that the next iteration depends on, in numbers and arrays (the fit's own, which it overwrites)."""
@@ -79,24 +80,21 @@ class Fit:
         self.grams, self.states = [*snapshot["grams"]], [*snapshot["states"]]
         self.revivals = snapshot["revivals"]
 
+    @abstractmethod
     def first_loss(self, mode: int) -> float:
-        """The loss at the start, from the statistics of the factor that is updated first."""
-        self.last = self.data.statistics(self.factors, self.grams, mode)
-        self.fresh = mode
-        return self.loss(mode)
+        """The loss at the start, where ``mode`` is updated first."""
 
+    @abstractmethod
     def statistics(self, mode: int) -> Stats:
-        """The statistics of one factor at the present others."""
-        fresh, self.fresh = self.fresh, None
-        if fresh == mode and self.last is not None:
-            return self.last
-        return self.data.statistics(self.factors, self.grams, mode)
+        """The statistics of one factor at the present others, to update it with."""
+
+    @abstractmethod
+    def loss(self, mode: int) -> float:
+        """The loss, just after ``mode`` was updated."""
 
     def update(self, mode: int, measure: bool = False) -> float:
         """Update one factor; its fixed-point residual before that, if it is to be measured."""
         stats, block = self.statistics(mode), self.blocks[mode]
-        if mode == self.reviving:
-            stats = self.revived(stats, mode)
         residual = block.residual(self.factors[mode], stats) if measure else np.inf
         self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
         self.grams[mode] = gram(self.factors[mode])
@@ -115,6 +113,29 @@ class Fit:
         self.revivals -= len(dead)
         return dead
 
+    def penalties(self) -> float:
+        """What the blocks add to the loss."""
+        return sum(b.penalty(f, g) for b, f, g in zip(self.blocks, self.factors, self.grams, strict=True))
+
+
+class WholeFit(Fit):
+    """A fit to X that lies in one place."""
+
+    data: Sliced
+    fresh: tuple[int, Stats] | None = None  # a mode, and statistics of it that are still true
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start, from the statistics of the factor that is updated first."""
+        self.last = self.data.statistics(self.factors, self.grams, mode)
+        self.fresh = mode, self.last
+        return self.loss(mode)
+
+    def statistics(self, mode: int) -> Stats:
+        """The statistics of one factor at the present others, of which dead ones have started again."""
+        fresh, self.fresh = self.fresh, None
+        stats = fresh[1] if fresh and fresh[0] == mode else self.data.statistics(self.factors, self.grams, mode)
+        return self.revived(stats, mode) if mode == self.reviving else stats
+
     def revived(self, stats: Stats, mode: int) -> Stats:
         """Statistics after dead components, if there are any, have started again."""
         dead = self.dead()
@@ -124,10 +145,6 @@ class Fit:
             return stats
         self.grams = [gram(f) for f in self.factors]
         return self.data.statistics(self.factors, self.grams, mode)
-
-    def penalties(self) -> float:
-        """What the blocks add to the loss."""
-        return sum(b.penalty(f, g) for b, f, g in zip(self.blocks, self.factors, self.grams, strict=True))
 
     def loss(self, mode: int) -> float:
         """The loss, from the statistics that ``mode`` was last updated with."""

@@ -1,4 +1,4 @@
-"""Where a fit starts. Sees data and sets."""
+"""Initial factors of a fit, from the data and the sets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..updates import Columns, Known, Sets
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
-CANDIDATES, CANDIDATE_ENTRIES = 2, 2**22  # a start looks at so many samples for each part, or at so many entries
-Factors = list[Any]  # arrays, or activations that lie elsewhere
-Knowledge = Sequence[Known | None]  # of the activations, and of the parts
+CANDIDATES, CANDIDATE_ENTRIES = 2, 2**22  # a start reads this many samples per component, or this many entries of X
+Factors = list[Any]  # arrays, or activations that stay with their chunks
+Knowledge = Sequence[Known | None]  # known activations, known components
 NOTHING: Knowledge = (None, None)
 
 
 def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
-    """The paper's: one projected random vector and its permutations for each constrained factor, else uniform."""
+    """The paper's start: permutations of one projected random vector for constrained factors, uniform for others."""
     pairs = zip(sets, chain(known, repeat(None)), strict=False)
     return [_random_factor(data, mode, r, s, rng, of) for mode, (s, of) in enumerate(pairs)]
 
@@ -41,14 +41,14 @@ def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, kn
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform activations of any samples, whichever chunk they come in: ``start(first, end)``."""
+    """Uniform activations: ``start(first, end)``. They do not depend on the chunks."""
 
     seed: int
     dtype: np.dtype[Any]
     sets: Sets
 
     def __call__(self, first: int, end: int) -> Array:
-        """Those of samples ``first`` up to ``end``."""
+        """Return the activations of samples ``first`` to ``end``."""
         r = len(self.sets)
         rows = np.empty((end - first, r), dtype=self.dtype, order="F")
         for piece in range(first // PIECE, -(-end // PIECE)):
@@ -60,48 +60,49 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Zeros:
-    """No activations yet."""
+    """Activations of zero."""
 
     r: int
     dtype: np.dtype[Any]
 
     def __call__(self, first: int, end: int) -> Array:
-        """Those of samples ``first`` up to ``end``."""
+        """Return the activations of samples ``first`` to ``end``."""
         return np.zeros((end - first, self.r), dtype=self.dtype, order="F")
 
 
 @dataclass(frozen=True)
 class Given:
-    """The user's own activations."""
+    """Activations given by the user."""
 
     activations: Array
 
     def __call__(self, first: int, end: int) -> Array:
-        """Those of samples ``first`` up to ``end``."""
+        """Return the activations of samples ``first`` to ``end``."""
         return np.array(self.activations[first:end], order="F")
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Any start, with the activations that are known."""
+    """Another start, with the known activations put in place."""
 
     start: Callable[[int, int], Array]
     known: Known
 
     def __call__(self, first: int, end: int) -> Array:
-        """Those of samples ``first`` up to ``end``."""
+        """Return the activations of samples ``first`` to ``end``."""
         return self.known.put(self.start(first, end), first)
 
 
 def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
-    """Parts from samples of X that lie far from each other, activations uniform.
+    """Components from samples of X that are far apart, and uniform activations.
 
-    As in k-means++, each sample is drawn with a chance proportional to its squared distance from the span of those
-    already drawn, so that near copies are not drawn twice. Of many samples a random subset is looked at. Where
-    activations are constrained and parts are not, the same is done with features. Known parts count as drawn.
+    As in k-means++, each sample is drawn with a probability proportional to its squared distance from the span of those
+    already drawn, so that near duplicates are not drawn twice. If there are many samples, only a random subset is
+    considered. If activations are constrained and components are not, features are drawn instead of samples. Known
+    components count as drawn.
     """
     factors = random(data, r, sets, rng, known)
-    mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # vectors of this mode become the other's columns
+    mode = 0 if sets[1].unit_norm or not sets[0].unit_norm else 1  # its vectors become columns of the other factor
     data, which = candidates(data, mode, r, rng)
     left = data.sqnorms(mode)[which]
     basis = np.zeros((data.shape[1 - mode], r), order="F")
@@ -125,7 +126,7 @@ def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Kno
 
 
 def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Array]:
-    """Data in memory, and those of its samples (or features) that a start looks at: the same for any kind of data."""
+    """Return data in memory and the candidates among its samples or features: the same for any kind of data."""
     which = np.arange(data.shape[mode])
     few = max(CANDIDATES * r, CANDIDATE_ENTRIES // data.shape[1])
     if mode == 0 and len(which) > few:
@@ -138,12 +139,14 @@ def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Arr
 
 
 def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
-    """From a truncated SVD: of each singular pair its stronger signed half, then projected; zeros filled with the mean.
+    """NNDSVD: the larger of the positive and the negative part of each singular pair of a truncated SVD.
+
+    Zeros are replaced by the mean, and the vectors are projected. Components beyond the rank of the SVD are random.
 
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
-    factorization", Pattern Recognition 41 (2008). Components beyond the rank of the SVD start at random.
+    factorization", Pattern Recognition 41 (2008).
     """
-    from sklearn.utils.extmath import randomized_svd  # a second to import, and needed here alone
+    from sklearn.utils.extmath import randomized_svd  # takes a second to import and is needed only here
 
     factors = random(data, r, sets, rng, known)
     rank = min(r, *data.shape)
@@ -172,14 +175,14 @@ STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator, Knowledge], Fa
 def starting_factors(
     init: Any, data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
 ) -> Factors:
-    """Factors by a name of `STARTS`, or given as (activations, components), in the sets and in the data's precision.
+    """Return initial factors in the sets and in the data's precision, with ``known`` columns put in place.
 
-    Columns that are ``known`` are as they are known.
+    ``init`` is a name of `STARTS`, or (activations, components).
     """
     if isinstance(init, str):
         if init not in STARTS:
             names = ", ".join(map(repr, (*STARTS, "gradual")))
-            raise ValueError(f"init={init!r} is not one of {names}, or (activations, components)")
+            raise ValueError(f"init={init!r} is not one of {names}; or give (activations, components)")
         factors = STARTS[init](data, r, sets, rng, known)
         factors = [
             f if isinstance(s, Columns) or isinstance(f, Held) else s.project(f)
@@ -199,7 +202,7 @@ def starting_factors(
 def starting_parts(
     init: Any, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
 ) -> Array:
-    """Parts alone (features × r), by name, or given as components (r × features)."""
+    """Return initial components (features × r). ``init`` is a name of `STARTS`, or components (r × features)."""
     if isinstance(init, str):
         return np.asarray(starting_factors(init, data, r, sets, rng, (None, known))[1])
     parts = sets[1].project(_given("components", np.asarray(init).T, (data.shape[1], r)))
@@ -210,24 +213,25 @@ def _pair(init: Any) -> tuple[Array, Array]:
     try:
         activations, components = init
     except (TypeError, ValueError):
-        raise ValueError(f"init of type {type(init).__name__}: give a name, or (activations, components)") from None
+        raise ValueError(f"init has type {type(init).__name__}: give a name, or (activations, components)") from None
     return np.asarray(activations), np.asarray(components).T
 
 
 def _given(name: str, array: Array, shape: tuple[int, int]) -> Array:
     if array.shape != shape:
         want, got = (s if name == "activations" else s[::-1] for s in (shape, array.shape))
-        raise ValueError(f"init's {name} have shape {got}, and {want} is needed")
+        raise ValueError(f"the {name} in init have shape {got}: shape {want} is needed")
     array = np.array(array, dtype=float, order="F")
     if not np.isfinite(array).all() or array.min() < 0:
-        raise ValueError(f"init's {name} hold negative or non-finite values: they must be nonnegative")
+        raise ValueError(f"the {name} in init have negative or non-finite values: they must be finite and nonnegative")
     return array
 
 
 def scale_to(data: Data, factors: Factors, mode: int, kept: Sequence[Sequence[int]] = ()) -> None:
-    """Multiply ``factors[mode]`` so that the model is as large as X.
+    """Scale ``factors[mode]`` so that the model has the norm of X.
 
-    Columns that are ``kept`` stay, and what belongs to a kept column of another factor starts as if that had norm 1.
+    ``kept`` columns are not scaled. Columns that belong to a kept column of another factor are scaled as if it had
+    norm 1.
     """
     grams = [gram(f) for f in factors]
     rest = np.prod([g for other, g in enumerate(grams) if other != mode], axis=0)

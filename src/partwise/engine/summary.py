@@ -1,7 +1,6 @@
-"""What is known of a fit, whoever holds it: a `Result`, a fitted estimator, or a bare array of parts.
+"""The summary of a fit: of a `Result`, a fitted estimator, or an array of components.
 
-Pictures, reports, notebooks and the command line read fits through this one pair of glasses. Parts, samples and
-features without a name are counted from 1, as people do.
+Plots, reports, notebooks and the command line read fits through `Summary`.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from .validation import as_columns, as_count
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known of a fit; None stands for what is not.
+    """The summary of a fit. Unknown values are None.
 
-    ``asked`` has a row (lo, hi) for each part, nan where nothing is asked. ``explained`` is each part's share of ‖X‖²,
-    and ``explained_in_all`` their sum, 1 − ``relative_error``².
+    ``asked`` has a row (lo, hi) with the requested sparsity of each component, nan if there is none. ``explained`` is
+    the share of ‖X‖² that each component explains, and ``explained_in_all`` their sum, 1 − ``relative_error``².
     """
 
     components: Array
@@ -47,7 +46,7 @@ class Summary:
     def __post_init__(self) -> None:
         if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
             raise ValueError(
-                f"activations have shape {np.shape(self.activations)}: give samples × {self.n_components} parts"
+                f"activations have shape {np.shape(self.activations)}: give samples × {self.n_components} components"
             )
         for names, kind, count in (
             (self.feature_names, "feature", self.n_features),
@@ -58,12 +57,12 @@ class Summary:
 
     @property
     def n_components(self) -> int:
-        """How many parts there are."""
+        """The number of components."""
         return len(self.components)
 
     @property
     def n_features(self) -> int:
-        """How long a part is."""
+        """The number of features."""
         return int(self.components.shape[1])
 
     @property
@@ -72,18 +71,18 @@ class Summary:
         return None if self.relative_error is None else 1 - self.relative_error**2
 
     def facts(self) -> dict[str, str]:
-        """The fit in a few lines: what it is called, and what it is, in words."""
+        """The fit in a few lines: names and values as text, without unknown ones."""
         samples = "" if self.n_samples is None else f"{self.n_samples} samples × "
         facts = {
             "data": f"{samples}{self.n_features} features",
-            "parts": str(self.n_components),
+            "components": str(self.n_components),
             "method": self.method,
-            "asked sparsity": self.asked_in_words,
+            "requested sparsity": self.asked_in_words,
             "achieved sparsity": between(self.sparsity),
             "relative error": None if self.relative_error is None else f"{self.relative_error:.4g}",
             "explained share": None if self.explained_in_all is None else percent(self.explained_in_all),
             "iterations": None if self.n_iter is None else str(self.n_iter),
-            "stopped because": self.stop_reason,
+            "stop reason": self.stop_reason,
         }
         return {name: fact for name, fact in facts.items() if fact is not None}
 
@@ -97,18 +96,18 @@ class Summary:
         return f'<table class="partwise">{"".join(rows)}</table>'
 
     def strongest_features(self, part: int, top: int = 5) -> list[tuple[str, float]]:
-        """The features with the largest weights in a part, largest first, zeros left out: (name, weight)."""
+        """The features with the largest weights in a component as (name, weight), largest first, without zeros."""
         return strongest(self.components[part], self.feature_names, "feature", top)
 
     def strongest_samples(self, part: int, top: int = 5) -> list[tuple[str, float]]:
-        """The samples that have most of a part: (name, activation); empty where the activations are not known."""
+        """The samples with the largest activations of a component as (name, activation); empty if unknown."""
         if self.activations is None:
             return []
         return strongest(np.asarray(self.activations[:, part]), self.sample_names, "sample", top)
 
 
 def summary(model: Any) -> Summary:
-    """What is known of ``model``: a `Result`, a fitted estimator, or an array of parts (r × features).
+    """Summarise ``model``: a `Result`, a fitted estimator, or an array of components (r × features).
 
     >>> found = summary([[3.0, 0.0, 4.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     >>> found.n_components, found.sparsity.round(3), found.strongest_features(0)
@@ -132,11 +131,11 @@ def summary(model: Any) -> Summary:
         )
     if hasattr(model, "factors") or hasattr(model, "factors_"):
         raise ValueError(
-            f"this {type(model).__name__} is of a tensor, whose components are not rows: give one mode of it, "
-            "transposed, as an array of parts (factors[mode].T)"
+            f"this {type(model).__name__} is of a tensor, whose components are not rows: give the transposed factor of "
+            "one mode (factors[mode].T)"
         )
     if hasattr(model, "fit"):
-        raise ValueError(f"this {type(model).__name__} has no parts yet: fit it first")
+        raise ValueError(f"this {type(model).__name__} is not fitted: call fit first")
     parts = as_parts(model)
     return Summary(parts, np.asarray(hoyer_sparsity(parts, axis=1)))
 
@@ -146,7 +145,7 @@ def _of_estimator(model: Any) -> Summary:
     explained, recipe = getattr(model, "explained_", None), getattr(model, "recipe", None)
     sparsity = getattr(model, "sparsity", None)
     if recipe == "grouped":
-        asked, words = None, f"{sparsity:g} in the mean"
+        asked, words = None, f"{sparsity:g} on average"
     else:
         asked = asked_intervals(sparsity, len(parts))
         words = in_words(asked)
@@ -173,21 +172,21 @@ def _of_estimator(model: Any) -> Summary:
 
 
 def as_parts(components: Any) -> Array:
-    """``components`` as an array r × features: nonnegative, finite."""
+    """Validate ``components`` and return them as an array (r × features), finite and nonnegative."""
     sparse: Any = components if sp.issparse(components) else None
     parts = np.asarray(components if sparse is None else sparse.toarray())
     if parts.dtype.kind not in "buif":
-        raise ValueError(f"components of type {type(components).__name__}: give a result, a fitted model, or an array")
+        raise ValueError(f"components are of type {type(components).__name__}: give a Result, a model, or an array")
     if parts.ndim != 2 or not parts.size:
-        raise ValueError(f"components have shape {parts.shape}: give one part a row, parts × features")
+        raise ValueError(f"components have shape {parts.shape}: give components × features, one component per row")
     if not np.isfinite(parts).all() or parts.min() < 0:
         worst = parts[~(parts >= 0) | ~np.isfinite(parts)][0]
-        raise ValueError(f"components contain {worst}: parts are finite and nonnegative")
+        raise ValueError(f"components contain {worst}: they must be finite and nonnegative")
     return parts if parts.dtype.kind == "f" else parts.astype(float)
 
 
 def asked_intervals(sparsity: Any, r: int) -> Array | None:
-    """What ``sparsity`` asks of each of ``r`` parts, a row (lo, hi) for each, nan where nothing; None: nothing at all.
+    """The requested sparsity of ``r`` components, a row (lo, hi) for each, nan if there is none; None if all are nan.
 
     >>> asked_intervals([0.5, (None, 0.4)], 2)
     array([[0.5, 0.5], [0. , 0.4]])
@@ -202,28 +201,28 @@ def asked_intervals(sparsity: Any, r: int) -> Array | None:
 
 
 def in_words(asked: Array | None) -> str:
-    """Asked intervals as people say them.
+    """Describe the requested sparsities in words.
 
     >>> in_words(asked_intervals(0.7, 3)), in_words(asked_intervals([0.5, (0.2, 0.4)], 2))
-    ('0.7', 'between 0.2 and 0.5, one for each part')
+    ('0.7', 'between 0.2 and 0.5, one for each component')
     """
     if asked is None:
         return "no constraint"
     each = len({tuple(row) for row in asked.tolist() if row[0] == row[0]}) > 1 or bool(np.isnan(asked).any())
-    return between(asked) + (", one for each part" if each else "")
+    return between(asked) + (", one for each component" if each else "")
 
 
 def between(values: Array) -> str:
-    """The smallest and the largest of some numbers, nan left out; one number where they differ by rounding alone."""
+    """The smallest and the largest value in words, without nan; one number if they differ only by rounding."""
     known = values[~np.isnan(values)]
     if not known.size:
-        return "none: all parts are zero"
+        return "none: all components are zero"
     lo, hi = float(known.min()), float(known.max())
     return f"{lo:.4g}" if hi - lo < 1e-6 else f"between {lo:.4g} and {hi:.4g}"
 
 
 def percent(share: float) -> str:
-    """A share in percent, never rounded up to a whole that it is not."""
+    """A share in percent. Shares below 1 are never rounded up to 100 %."""
     return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
 
 

@@ -1,7 +1,8 @@
-"""Where a fit of a tensor starts: in its slices.
+"""Initial factors of a tensor, from its slices.
 
-A slice of X at one index of one mode is a tensor of an order less, in which every component has a rank-one share, which
-`revival.rank_one` finds. A slice of a matrix is a vector, its own best share: for order 2 this is what `starts` does.
+A slice of X at one index of one mode is a tensor whose order is lower by one. A component is initialised by a rank-one
+approximation of a slice (`revival.rank_one`). A slice of a matrix is a vector, so that for order 2 this is the same as
+in `starts`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .starts import Factors, Generator, random
 
 
 def samples(data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
-    """Rank-one shares of slices that lie far from each other; the factor of their own mode uniform.
+    """Rank-one approximations of slices that are far apart. The factor of the slices' own mode is uniform.
 
-    As in `start.samples`, each slice is drawn with a chance proportional to its squared distance from the span of those
-    already drawn. Their mode is the first whose factor is free, and mode 0 if none is.
+    As in `starts.samples`, each slice is drawn with a probability proportional to its squared distance from the span of
+    those already drawn. The slices are those of the first unconstrained mode, or of mode 0 if there is none.
     """
     factors = random(data, r, sets, rng)
     mode = next((m for m, s in enumerate(sets) if s.nonnegative), 0)
@@ -46,11 +47,11 @@ STARTS: dict[str, Callable[[Any, int, Sequence[Sets], Generator], Factors]] = {"
 
 
 def starting_factors(init: Any, data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
-    """Factors by a name of `STARTS`, or given: one for each mode, or (weights, factors) as tensorly has them."""
+    """Return initial factors. ``init`` is a name of `STARTS`, a list of factors, or tensorly's (weights, factors)."""
     if isinstance(init, str):
         if init not in STARTS:
             names = ", ".join(map(repr, (*STARTS, "gradual")))
-            raise ValueError(f"init={init!r} is not one of {names}, or a list with a factor for each mode")
+            raise ValueError(f"init={init!r} is not one of {names}; or give a factor for each mode")
         factors = STARTS[init](data, r, sets, rng)
     else:
         factors = given_factors(init, data.shape, r)
@@ -59,7 +60,7 @@ def starting_factors(init: Any, data: Tensor, r: int, sets: Sequence[Sets], rng:
 
 
 def given_factors(init: Any, shape: Sequence[int], r: int) -> Factors:
-    """The user's own factors, checked; weights go to the first mode, from where the fit moves them on."""
+    """Validate factors given by the user. Weights are multiplied into the first factor; the fit rescales it."""
     try:
         weights, factors = None, list(init.factors) if hasattr(init, "factors") else list(init)
         if hasattr(init, "factors"):
@@ -68,15 +69,15 @@ def given_factors(init: Any, shape: Sequence[int], r: int) -> Factors:
             weights, factors = factors[0], list(factors[1])
         arrays = [np.array(f, dtype=float, order="F") for f in factors]
     except (TypeError, ValueError):
-        raise ValueError(f"init of type {type(init).__name__}: give a name, or a factor for each mode") from None
+        raise ValueError(f"init has type {type(init).__name__}: give a name, or a factor for each mode") from None
     wanted = [(n, r) for n in shape]
     if [a.shape for a in arrays] != wanted:
-        raise ValueError(f"init's factors have the shapes {[a.shape for a in arrays]}, and {wanted} are needed")
+        raise ValueError(f"the factors in init have shapes {[a.shape for a in arrays]}: shapes {wanted} are needed")
     scale = np.ones(r) if weights is None else np.asarray(weights, dtype=float)
     if scale.shape != (r,):
-        raise ValueError(f"init has {scale.size} weights, and {r} are needed")
-    for name, array in [("weights", scale), *((f"factor of mode {m}", a) for m, a in enumerate(arrays))]:
+        raise ValueError(f"init has {scale.size} weights for n_components={r}: give one for each component")
+    for name, array in [("weights", scale), *((f"values in the factor of mode {m}", a) for m, a in enumerate(arrays))]:
         if not np.isfinite(array).all() or array.min() < 0:
-            raise ValueError(f"init's {name} holds negative or non-finite values: give nonnegative ones")
+            raise ValueError(f"init has negative or non-finite {name}: values must be finite and nonnegative")
     arrays[0] *= scale
     return arrays

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Data, Matrix, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
 from ..engine.blocks import Block
 from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -70,7 +70,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype, order="F")
 
-    def _solve(self, data: Data, known: Known | None = None) -> Solved | SolvedInChunks:
+    def _solve(self, data: Matrix | Chunked, known: Known | None = None) -> Solved | SolvedInChunks:
         """The optimal activations, except those that are fixed."""
         return solve_activations(data, self._parts(), self._encoder, known)
 

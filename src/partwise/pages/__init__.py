@@ -1,4 +1,4 @@
-"""A fit as one web page that needs nothing else: no network, no server, no Python."""
+"""Report a fit as one self-contained HTML file."""
 
 from .report import report
 

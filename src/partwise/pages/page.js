@@ -1,9 +1,9 @@
 "use strict";
 for (const link of document.querySelectorAll(".card a")) {
-  const place = document.querySelector(`${link.hash} .thumb`); // pictures are stored once, and stand here too
+  const place = document.querySelector(`${link.hash} .thumb`); // copy the plot from the gallery, so that it is stored once
   if (place) place.append(link.firstElementChild.cloneNode(true));
 }
-// Headings sort the table: once up, once more down. Numbers as numbers, names as names, what is missing last.
+// Clicking a heading sorts the table ascending, then descending; numbers by value, missing values last.
 for (const button of document.querySelectorAll("thead button")) {
   button.addEventListener("click", () => {
     const heading = button.closest("th");

@@ -1,4 +1,4 @@
-"""The parts of a report: a picture of each, and a table of what is known of them."""
+"""The gallery and the table of parts in a report."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..plotting.inline import as_png
 from ..plotting.looks import Images, Lines, Look, Volumes
 from ..statistics import Array
 
-PLACES = 240  # points of a line at most: a picture is no wider
+PLACES = 240  # maximum number of points of a line, the width of a thumbnail in pixels
 
 
 def thumbnail(look: Look, known: Summary, part: int) -> str:
-    """A small picture of a part: an image, a line, or bars."""
+    """A small plot of a part: an image, a line, or bars."""
     weights, name = known.components[part], f"part {part}"
     if isinstance(look, Images):
         pixels = look.pixels(weights)
@@ -32,7 +32,7 @@ def thumbnail(look: Look, known: Summary, part: int) -> str:
 
 
 def line(weights: Array, name: str) -> str:
-    """A line over its filled area; where there are more features than places, the largest of each place."""
+    """An SVG line with the area below it filled; if there are many features, the maximum of each group is drawn."""
     starts = np.linspace(0, len(weights), min(len(weights), PLACES), endpoint=False).astype(int)
     heights = np.maximum.reduceat(weights, starts)
     top = float(heights.max()) or 1.0
@@ -46,7 +46,7 @@ def line(weights: Array, name: str) -> str:
 
 
 def bars(found: Sequence[tuple[str, float]], kind: str) -> str:
-    """Names with bars as long as their numbers are large."""
+    """A list of names with bars proportional to their values."""
     if not found:
         return '<span class="none">none</span>'
     top = found[0][1]
@@ -59,7 +59,7 @@ def bars(found: Sequence[tuple[str, float]], kind: str) -> str:
 
 
 def gallery(known: Summary, look: Look) -> str:
-    """A card for each part, which leads to its row in the table."""
+    """One card per part, linked to its row in the table."""
     kind = "volumes" if isinstance(look, Volumes) else type(look).__name__.lower()
     cards = []
     for j in range(known.n_components):
@@ -74,7 +74,7 @@ def gallery(known: Summary, look: Look) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: its heading, and for each part what is sorted by and what is seen."""
+    """A column of the table: its heading, and for each part a sort key and the HTML of its cell."""
 
     heading: str
     keys: Sequence[float | str]
@@ -82,11 +82,11 @@ class Column:
 
 
 def columns(known: Summary, top: int) -> Iterator[Column]:
-    """What is known of the parts, except their numbers."""
+    """All columns except the part number."""
     parts = range(known.n_components)
     yield Column("Sparsity", known.sparsity.tolist(), [f"{s:.4f}" for s in known.sparsity])
     if known.asked is not None:
-        yield Column("Asked", known.asked[:, 0].tolist(), [asked(*row) for row in known.asked.tolist()])
+        yield Column("Requested", known.asked[:, 0].tolist(), [asked(*row) for row in known.asked.tolist()])
     if known.explained is not None:
         most = float(known.explained.max()) or 1.0
         yield Column(
@@ -107,19 +107,19 @@ def columns(known: Summary, top: int) -> Iterator[Column]:
 
 
 def asked(lo: float, hi: float) -> str:
-    """An asked sparsity as a cell."""
+    """Format a requested sparsity."""
     if np.isnan(lo):
         return "any"
     return f"{lo:g}" if lo == hi else f"{lo:g}–{hi:g}"
 
 
 def first_names(found: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
-    """The name of the strongest of each part."""
+    """The first name in each list, to sort by."""
     return [names[0][0] if names else "" for names in found]
 
 
 def table(known: Summary, look: Look, top: int) -> str:
-    """The parts as a table that headings sort. The page's script puts the pictures in, so that each is stored once."""
+    """The table of parts, sortable by column. The page's script copies the plots from the gallery into it."""
     picture = '<span class="thumb"></span>' if isinstance(look, Images | Lines) else ""
     shown = [*columns(known, top)]
     headings = ["Part", *(column.heading for column in shown)]

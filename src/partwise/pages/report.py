@@ -1,4 +1,4 @@
-"""The page: what is known of a fit, put together."""
+"""Build the report of a fit as one HTML page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..runtime.files import replacing
 from ..version import __version__
 from .parts import gallery, table
 
-CHART = (3.8, 2.8)  # inches: text is read at the size of the page's own where three stand in a row, and on a phone
+CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
 
 
 def report(
@@ -40,25 +40,26 @@ def report(
     sample_names: Sequence[Any] | None = None,
     top: int = 5,
 ) -> str:
-    """Everything about a fit on one web page, for a colleague who has neither Python nor a network.
+    """Write a report of a fit as one HTML file that needs neither Python nor a network connection.
 
-    What was asked and what was achieved, a gallery of the parts, the course of the fit, the strongest features and
-    samples of each part in a table that sorts. Light and dark, and readable on a phone. It takes what the model knows
-    (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``); what it does not know can be given.
+    It shows the requested and achieved sparsity, a gallery of the parts, the loss during the fit, and a sortable table
+    of the strongest features and samples of each part. It supports dark mode and phones. Activations, names and the
+    shape of a part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``,
+    ``part_shape_``) unless given.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     path : str or path, optional
-        Where to write the page.
+        File to write.
     title : str, optional
         By default the number of parts.
     shape, kind, mask
-        How a part looks, as in `partwise.plotting.gallery`.
+        How to plot a part, as in `partwise.plotting.gallery`.
     activations : array of shape (samples, r), optional
     feature_names, sample_names : sequences of str, optional
     top : int
-        How many features and samples are named for each part.
+        Number of features and samples listed per part.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def report(
         gallery(known, look),
         charts(known),
         "<h2>Part by part</h2>",
-        "<p>A click on a heading sorts, a second one turns the order round.</p>",
+        "<p>Click a heading to sort, and again to reverse the order.</p>",
         f'<div class="{type(look).__name__.lower()}">{table(known, look, as_count(top, "top"))}</div>',
         f"<footer>Made by Partwise {__version__}. One file; it loads nothing from the network.</footer>",
     ]
@@ -102,7 +103,7 @@ def report(
 
 
 def framed(heading: str, body: str) -> str:
-    """A whole page around ``body``. The policy lets nothing be loaded, and no script run but ours."""
+    """The complete page around ``body``. Its security policy blocks all loading, and all scripts but its own."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
@@ -126,49 +127,49 @@ def framed(heading: str, body: str) -> str:
 """
 
 
-TOLD = ("data", "method", "stopped because")  # facts that are sentences, not figures
+PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
 
 
 def opening(known: Summary) -> str:
-    """What was fitted, how, and why it stopped: the facts that take words."""
-    data, method, reason = (known.facts().get(name, "") for name in TOLD)
-    said = [f"<strong>{html.escape(data)}</strong>"]
-    said += [html.escape(method)] if method else []
-    said += [f"stopped because {html.escape(reason)}"] if reason else []
-    return f"<p>{' · '.join(said)}</p>"
+    """The opening line: the data, the method, and why the fit stopped."""
+    data, method, reason = (known.facts().get(name, "") for name in PHRASES)
+    phrases = [f"<strong>{html.escape(data)}</strong>"]
+    phrases += [html.escape(method)] if method else []
+    phrases += [html.escape(reason)] if reason else []
+    return f"<p>{' · '.join(phrases)}</p>"
 
 
 def facts(known: Summary) -> str:
-    """What was asked and what was achieved: the facts that are figures."""
+    """The facts shown as figures, such as the requested and achieved sparsity."""
     boxes = []
     for name, fact in known.facts().items():
-        if name not in TOLD:
+        if name not in PHRASES:
             long = ' class="words"' if len(fact) > 16 else ""
             boxes.append(f"<div><dt>{html.escape(name)}</dt><dd{long}>{html.escape(fact)}</dd></div>")
     return f'<dl class="facts">{"".join(boxes)}</dl>'
 
 
 def words_on_pictures(kind: str) -> str:
-    """How the pictures of parts are to be read."""
+    """How to read the plots of parts."""
     return {
-        "Images": "Blank is zero; the largest weight of each part has full contrast.",
+        "Images": "Blank is zero; each part is scaled to its largest weight.",
         "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
-        "Lines": "The weight of each feature, each part on its own scale.",
+        "Lines": "The weight of each feature; each part has its own scale.",
         "Bars": "The features with the largest weights.",
     }[kind]
 
 
 def charts(known: Summary) -> str:
-    """The course of the fit, the sparsity, the activations: what is known of them."""
+    """Charts of the loss, the sparsity and the activations, as far as available."""
     drawn = []
     if known.losses is not None:
-        drawn.append(("How the loss fell", convergence(known, figure=new_figure(*CHART))))
+        drawn.append(("Loss", convergence(known, figure=new_figure(*CHART))))
     if not np.isnan(known.sparsity).all():
         picture = sparsity_histogram(known, title="", figure=new_figure(*CHART))
         drawn.append(("Sparsity" + words_on_sparsity(known), picture))
     if known.activations is not None:
         picture = activations_map(known, ordered=True, figure=new_figure(*CHART))
-        drawn.append(("Parts in samples", picture))
+        drawn.append(("Activations", picture))
     if not drawn:
         return ""
     figures = (
@@ -179,8 +180,8 @@ def charts(known: Summary) -> str:
 
 
 def words_on_sparsity(known: Summary) -> str:
-    """Whether what was asked is what was achieved."""
+    """How far the achieved sparsity is from the requested one."""
     if known.asked is None:
         return ""
     worst = float(np.nanmax(distances(known.sparsity, known.asked), initial=0.0))
-    return ": as asked, to rounding" if worst < 1e-9 else f": up to {worst:.2g} off what was asked"
+    return ": as requested, up to rounding" if worst < 1e-9 else f": up to {worst:.2g} from the requested value"

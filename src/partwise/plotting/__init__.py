@@ -1,7 +1,7 @@
-"""Pictures. The only importer of matplotlib (extra ``partwise[plot]``); needs no display.
+"""Plots with matplotlib (extra ``partwise[plot]``); no display is needed.
 
-Every picture takes a `partwise.Result`, a fitted estimator or a bare array, and is a matplotlib ``Figure`` that you can
-save (``figure.savefig("parts.png")``), change, or draw into another one (``figure=``).
+Every function takes a `partwise.Result`, a fitted estimator or an array, and returns a matplotlib ``Figure`` to save
+(``figure.savefig("parts.png")``) or modify. ``figure=`` draws into an existing figure.
 """
 
 from .compare import compare

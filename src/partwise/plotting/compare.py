@@ -1,4 +1,4 @@
-"""Two models side by side, each part above its match."""
+"""Compare two models part by part."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def compare(
     figure: Figure | SubFigure | None = None,
     **look: Any,
 ) -> Any:
-    """Draw the parts of one model, and under each its match among the parts of another, the best match first.
+    """Plot the parts of one model above the matching parts of another, best match first.
 
-    Parts are matched one to one by `partwise.match_parts`, so that the sum of their cosines is largest.
+    `partwise.match_parts` matches the parts one to one, maximising the sum of their cosines.
 
     Parameters
     ----------
     a, b : Result, fitted estimator, or array of shape (r, features)
     shape, kind, mask, x, x_label, top
-        How a part looks, as in `gallery`; by default what ``a`` or ``b`` knows.
+        How to plot a part, as in `gallery`; by default taken from ``a`` or ``b``.
     labels : pair of str
-        What the two are called.
+        Names of the two models.
     title : str, optional
-        By default the mean cosine, and how many parts have no match.
+        By default the mean cosine and the number of unmatched parts.
     figure : Figure or SubFigure, optional
 
     Returns
@@ -51,7 +51,7 @@ def compare(
     ['b: part 2', 'cosine 1']
     """
     if len(labels) != 2:
-        raise ValueError(f"labels={labels!r}: give a pair of names, one for each model")
+        raise ValueError(f"labels={labels!r}: give a pair of names, one per model")
     first, second = summary(a), summary(b)
     matching = match_parts(first.components, second.components)
     shape = shape or first.shape or second.shape

@@ -1,4 +1,4 @@
-"""Parts as pictures, one beside the other."""
+"""Plot the parts of a model in a grid."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of that many inches."""
+    """An empty figure; ``width`` and ``height`` in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'partwise[plot]'") from None
+        raise ImportError("plots need matplotlib: pip install 'partwise[plot]'") from None
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
@@ -42,32 +42,31 @@ def gallery(
     columns: int | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Any:
-    """Draw each part, as what it is: an image, a slice of a volume, a spectrum, or bars of its strongest features.
+    """Plot each part as an image, a slice of a volume, a line, or bars of its strongest features.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     shape : (height, width), (x, y, z) or None
-        Of a part: an image (white is zero, its own maximum black); a volume, of which the axial slice through the peak
-        is drawn; None, or a single number in a tuple, for spectra. By default what the model knows
-        (``part_shape_``).
+        Shape of a part. (height, width): an image, white for zero and black for the maximum of the part. (x, y, z): the
+        axial slice of the volume through its peak. None or a 1-tuple: a line. By default ``part_shape_`` of the model.
     kind : {"images", "volumes", "lines", "bars"}, optional
-        By default what ``shape`` suggests, and bars where it is None and the features have names.
+        By default chosen by ``shape``; bars if ``shape`` is None and the features have names.
     mask : array of bool, of shape ``shape``
-        True where the features are, if they do not fill the image or the volume; by default what the model knows.
+        True at the features, if they do not fill the image or volume; by default the mask of the model.
     feature_names : sequence of str, optional
-        By default what the model knows (``feature_names_in_``).
+        By default ``feature_names_in_`` of the model.
     x, x_label
-        Where the features of spectra lie on the axis, and what that axis is called: ``"frequency (Hz)"``.
+        For lines: the positions of the features on the x-axis, and its label, such as ``"frequency (Hz)"``.
     top : int
-        Bars for each part.
+        Number of bars per part.
     labels : bool or sequence of str
-        Write a label over each part: its number, or what is given.
+        Labels above the parts; True: their numbers.
     title : str, optional
     columns : int, optional
-        Parts in a row.
+        Number of parts per row.
     figure : Figure or SubFigure, optional
-        Where to draw; by default a new figure.
+        Draw into this figure; by default a new one.
 
     Returns
     -------
@@ -94,16 +93,16 @@ def gallery(
 
 
 def as_labels(labels: bool | Sequence[str], r: int) -> list[str]:
-    """What is written over each part; nothing for False."""
+    """Labels of ``r`` parts; an empty list for False."""
     if isinstance(labels, bool):
         return [f"part {j}" for j in range(r)] if labels else []
     if len(labels) != r:
-        raise ValueError(f"{len(labels)} labels for {r} parts: give one for each")
+        raise ValueError(f"{len(labels)} labels for {r} parts: give one per part")
     return [str(label) for label in labels]
 
 
 def grid(look: Look, count: int, columns: int, labelled: bool, title: str | None, figure: Any) -> tuple[Any, Array]:
-    """A figure with a place for each part; places that are left over are empty."""
+    """A figure and its axes, one per part; surplus axes are hidden."""
     rows = math.ceil(count / columns)
     width, height = look.size
     figure = figure or new_figure(
@@ -119,7 +118,7 @@ def grid(look: Look, count: int, columns: int, labelled: bool, title: str | None
 
 def draw_part(axis: Any, look: Look, part: Array, label: str, left: bool = True, bottom: bool = True) -> None:
     """Draw one part with its label."""
-    said = look.draw(axis, np.asarray(part))
+    note = look.draw(axis, np.asarray(part))
     look.finish(axis, left, bottom)
     if label:
-        axis.set_title(", ".join(filter(None, [label, said])), fontsize=8, pad=3, parse_math=False)
+        axis.set_title(", ".join(filter(None, [label, note])), fontsize=8, pad=3, parse_math=False)

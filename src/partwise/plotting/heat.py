@@ -1,4 +1,4 @@
-"""How much of each part is in each sample."""
+"""Plot the activations as a heat map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .looks import shortened
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-NAMED = 40  # samples at most whose names can be read beside the map
+NAMED = 40  # sample names are shown for at most this many samples
 
 
 def activations(
@@ -27,17 +27,17 @@ def activations(
     title: str | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Any:
-    """Draw the activations as a heat map: a row for each sample, a column for each part.
+    """Plot the activations as a heat map: one row per sample, one column per part.
 
     Parameters
     ----------
-    model : Result, fitted estimator that keeps its activations, or array of shape (samples, r)
+    model : Result, fitted estimator that stores its activations, or array of shape (samples, r)
     ordered : bool
-        Put samples together whose strongest part is the same, the strongest first.
+        Group the samples by their strongest part, the largest activation first.
     sample_names : sequence of str, optional
-        By default what the model knows; written where there are few samples.
+        By default the names stored in the model; shown for up to 40 samples.
     labels : sequence of str, optional
-        Of the parts; by default their numbers.
+        Labels of the parts; by default their numbers.
     title : str, optional
     figure : Figure or SubFigure, optional
 
@@ -53,7 +53,7 @@ def activations(
     values, names = activations_of(model)
     names = names if sample_names is None else list(sample_names)
     if names is not None and len(names) != len(values):
-        raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one for each")
+        raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one per sample")
     n, r = values.shape
     words = [str(j) for j in range(r)] if labels is None else as_labels(labels, r)
     order = by_strongest_part(values) if ordered else np.arange(n)
@@ -76,22 +76,24 @@ def activations(
 
 
 def activations_of(model: Any) -> tuple[Array, Sequence[Any] | None]:
-    """Activations (samples × r), and the samples' names if they are known."""
+    """Activations (samples × r), and the sample names if the model has them."""
     if hasattr(model, "fit") or hasattr(model, "factors") or hasattr(model, "components"):
         known = summary(model)
         if known.activations is None:
-            raise ValueError("this model keeps no activations: draw activations(model.transform(X))")
+            raise ValueError("this model stores no activations: use activations(model.transform(X))")
         values, names = np.asarray(known.activations), known.sample_names
     else:
         values, names = np.asarray(model), None
     if values.ndim != 2 or not values.size or values.dtype.kind not in "buif":
-        raise ValueError(f"activations of shape {values.shape}, {values.dtype}: give numbers, samples × parts")
+        raise ValueError(
+            f"activations have shape {values.shape} and dtype {values.dtype}: give a samples × parts array of numbers"
+        )
     if not np.isfinite(values).all() or values.min() < 0:
-        raise ValueError("activations contain nan, infinity or negative numbers: they are finite and nonnegative")
+        raise ValueError("activations contain NaN, infinity or negative numbers: they must be finite and nonnegative")
     return values, names
 
 
 def by_strongest_part(values: Array) -> Array:
-    """An order of the samples: by their strongest part, then the strongest first; samples with nothing come last."""
+    """Sample indices sorted by strongest part, then by decreasing activation; all-zero samples come last."""
     best, part = values.max(axis=1), values.argmax(axis=1)
     return np.lexsort((-best, np.where(best > 0, part, values.shape[1])))

@@ -1,4 +1,4 @@
-"""How a fit went, and how sparse its parts became."""
+"""Plot the loss during a fit, and the sparsity of the parts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .looks import INK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-# Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart
+# Okabe & Ito (2008): eight colours that are distinct for all types of colour vision
 COLOURS = (INK, "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
 STYLES = ("-", "--", "-.", ":")
-BAR = 0.02  # of sparsity, for each bar of the histogram
+BAR = 0.02  # bin width of the histogram
 
 
 def convergence(
@@ -30,17 +30,18 @@ def convergence(
     title: str | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Any:
-    """Draw the loss over the iterations, of one fit or of several.
+    """Plot the loss over the iterations of one or several fits.
 
     Parameters
     ----------
     models : Result, fitted estimator, a sequence of them, or a dict {label: model}
     labels : sequence of str, optional
-        One for each model.
+        One per model.
     against : {"iterations", "seconds"}
+        The x-axis.
     title : str, optional
     figure : Figure or SubFigure, optional
-        Where to draw; by default a new figure.
+        Draw into this figure; by default a new one.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def convergence(
         axis.plot(x[-1:], losses[-1:], "o", color=COLOURS[k % 8], markersize=3.5)
     if positive:
         axis.set_yscale("log")
-        tame_ticks(axis)
+        add_ticks(axis)
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
     axis.set_ylabel("loss  ½‖X − model‖²")
     axis.spines[["top", "right"]].set_visible(False)
@@ -79,33 +80,32 @@ def convergence(
 
 
 def as_named(models: Any, labels: Sequence[str] | None) -> list[tuple[str, Summary]]:
-    """(label, what is known) of each model."""
+    """(label, summary) pairs, one per model."""
     if isinstance(models, Mapping):
         models, labels = list(models.values()), [*models] if labels is None else labels
-    alone = not isinstance(models, list | tuple)
-    models = [models] if alone else list(models)
+    models = list(models) if isinstance(models, list | tuple) else [models]
     if labels is None:
         labels = [""] if len(models) == 1 else [f"fit {k}" for k in range(len(models))]
     if not models or len(labels) != len(models):
-        raise ValueError(f"{len(labels)} labels for {len(models)} models: give one for each, and at least one model")
+        raise ValueError(f"{len(labels)} labels for {len(models)} models: give one per model, and at least one model")
     return [(str(label), summary(model)) for label, model in zip(labels, models, strict=True)]
 
 
 def curve(known: Summary, against: str) -> tuple[Array, Array]:
-    """Where a loss curve goes: x and y."""
+    """x and y of a loss curve."""
     if known.losses is None or not len(known.losses):
-        raise ValueError("nothing is known of how these parts were reached: give a result or a fitted model")
+        raise ValueError("there is no loss history: give a Result or a fitted estimator")
     losses = np.asarray(known.losses, dtype=float)
     if against == "seconds":
         if known.times is None:
-            raise ValueError("no times are known of this fit: give against='iterations'")
+            raise ValueError("this fit has no recorded times: use against='iterations'")
         return np.asarray(known.times), losses
-    first = 0 if known.n_iter is None else known.n_iter + 1 - len(losses)  # a mini-batch fit has no loss at its start
+    first = 0 if known.n_iter is None else known.n_iter + 1 - len(losses)  # a mini-batch fit has no initial loss
     return np.arange(first, first + len(losses)), losses
 
 
-def tame_ticks(axis: Any) -> None:
-    """More ticks on a logarithmic axis of less than a decade or two, where powers of ten would be too few."""
+def add_ticks(axis: Any) -> None:
+    """Add ticks between the powers of ten if a logarithmic axis spans less than two decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_ylim()
@@ -117,7 +117,7 @@ def tame_ticks(axis: Any) -> None:
 
 
 def in_powers(x: float) -> str:
-    """A number with its power of ten as people write it.
+    """Format a number with a power of ten instead of an exponent.
 
     >>> in_powers(30.0), in_powers(250000.0), in_powers(1e-7)
     ('30', '2.5×10⁵', '10⁻⁷')
@@ -132,16 +132,16 @@ def in_powers(x: float) -> str:
 def sparsity_histogram(
     model: Any, asked: Any = None, *, title: str | None = None, figure: Figure | SubFigure | None = None
 ) -> Any:
-    """Draw how many parts have which Hoyer sparsity, and what was asked.
+    """Plot a histogram of the parts' Hoyer sparsity, and the requested sparsity.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     asked : like ``sparsity`` of `partwise.SparseNMF`
-        A number, a tuple (lo, hi), or a list with one for each part; by default what the model was asked for. Drawn as
-        lines and as bands.
+        The requested sparsity: a number, a tuple (lo, hi), or a list with one per part; by default that of the model.
+        Numbers are drawn as lines, intervals as bands.
     title : str, optional
-        By default how far the parts are from what was asked; "" for none.
+        By default the largest deviation from the requested sparsity; "" for none.
     figure : Figure or SubFigure, optional
 
     Returns
@@ -152,7 +152,7 @@ def sparsity_histogram(
     --------
     >>> figure = sparsity_histogram([[3.0, 0.0, 4.0, 0.0], [0.0, 1.0, 0.0, 0.0]], asked=0.6)
     >>> figure.axes[0].get_title()
-    'largest distance from what was asked: 0.4'
+    'largest deviation from the requested sparsity: 0.4'
     """
     figure = figure or new_figure(5.2, 3.0)
     from matplotlib.ticker import MaxNLocator
@@ -160,15 +160,17 @@ def sparsity_histogram(
     known = summary(model)
     intervals = known.asked if asked is None else asked_intervals(asked, known.n_components)
     axis = figure.subplots()
-    achieved = known.sparsity[~np.isnan(known.sparsity)].round(9)  # rounding must not part what is equal
-    middle = 0.0 if intervals is None else float(np.nanmin(intervals))  # what was asked is the middle of a bar
+    achieved = known.sparsity[~np.isnan(known.sparsity)].round(
+        9
+    )  # keep equal values in one bin despite rounding errors
+    middle = 0.0 if intervals is None else float(np.nanmin(intervals))  # centre a bin on the requested sparsity
     edges = (middle + BAR * (np.arange(-51, 52) - 0.5)).tolist()
     axis.hist(achieved, bins=edges, color=INK, alpha=0.85, edgecolor="none", label="achieved")
     if intervals is not None:
         draw_asked(axis, intervals)
         distance = float(np.nanmax(distances(known.sparsity, intervals), initial=0.0))
-        said = "rounding alone" if distance < 1e-9 else f"{distance:.1g}"
-        title = f"largest distance from what was asked: {said}" if title is None else title
+        deviation = "rounding only" if distance < 1e-9 else f"{distance:.1g}"
+        title = f"largest deviation from the requested sparsity: {deviation}" if title is None else title
         axis.legend(frameon=False, fontsize=8)
     axis.set_xlim(-BAR / 2, 1 + BAR / 2)
     axis.set_xlabel("Hoyer sparsity  (0 flat, 1 a single feature)")
@@ -181,10 +183,10 @@ def sparsity_histogram(
 
 
 def draw_asked(axis: Any, intervals: Array) -> None:
-    """A line for each number asked, a band for each interval."""
+    """Draw a line for each requested number, a band for each interval."""
     asked = sorted({(lo, hi) for lo, hi in intervals.tolist() if lo == lo})
     for k, (lo, hi) in enumerate(asked):
-        label = "asked" if not k else None
+        label = "requested" if not k else None
         if lo == hi:
             axis.axvline(lo, color=COLOURS[1], linestyle="--", linewidth=1.2, label=label)
         else:
@@ -192,5 +194,5 @@ def draw_asked(axis: Any, intervals: Array) -> None:
 
 
 def distances(sparsity: Array, intervals: Array) -> Array:
-    """How far each part's sparsity is outside of its interval; nan where nothing is asked, or the part is zero."""
+    """Distance of each sparsity from its interval; NaN for unconstrained and for zero parts."""
     return np.maximum(np.maximum(intervals[:, 0] - sparsity, sparsity - intervals[:, 1]), 0.0)

@@ -1,4 +1,4 @@
-"""Pictures as text that goes into a page: PNG as a data URI, SVG that takes the page's colours and font."""
+"""Plots for embedding in HTML: PNG as a data URI, SVG with the colours and font of the page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ THEMED = {"#000000": "currentColor", INK: "var(--accent)", "#d55e00": "var(--sec
 
 
 def as_png(pixels: Array) -> str:
-    """An image, white for zero and black for its maximum, as a data URI; what is masked is transparent."""
-    new_figure(1, 1)  # says what to install where matplotlib is missing
+    """An image as a data URI: white for zero, black for the maximum, transparent where masked."""
+    new_figure(1, 1)  # raises an error that says how to install matplotlib, if missing
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
@@ -29,10 +29,10 @@ def as_png(pixels: Array) -> str:
 
 
 def as_svg(figure: Any, label: str) -> str:
-    """A figure as an ``svg`` element that fills its container; ``label`` says what it shows to those who cannot see it.
+    """A figure as an ``svg`` element that fills its container; ``label`` describes it for screen readers.
 
-    Text stays text. Black becomes the page's ``currentColor``, and the first two colours of `history.COLOURS` its
-    variables ``--accent`` and ``--second``, so that dark pages stay readable.
+    Text stays text. Black becomes ``currentColor``, and the first two colours of `history.COLOURS` become the CSS
+    variables ``--accent`` and ``--second``, so that the plot is readable on dark pages.
     """
     import matplotlib
 
@@ -42,7 +42,7 @@ def as_svg(figure: Any, label: str) -> str:
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)  # matplotlib counts: a second figure has the same ones
+    text = re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)  # not unique across figures
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None
     for colour, themed in THEMED.items():

@@ -1,4 +1,4 @@
-"""How one part looks: an image, a slice of a volume, a line, bars. Each is a small value that draws on an axis."""
+"""Ways to plot one part: as an image, a slice of a volume, a line, or bars."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
 from ..statistics import Array
 
-INK = "#0072b2"  # Okabe & Ito's blue: told from the others by everyone
-OUTSIDE = "0.9"  # what a mask leaves out
+INK = "#0072b2"  # blue of the colour-blind safe palette of Okabe & Ito
+OUTSIDE = "0.9"  # grey of the area outside the mask
 
 
 class Look(Protocol):
-    """A way to draw a part."""
+    """A way to plot a part."""
 
     @property
     def size(self) -> tuple[float, float]:
-        """Inches that a part takes: width, height."""
+        """Width and height of a part, in inches."""
         ...
 
     @property
     def across(self) -> int | None:
-        """Parts in a row; None: about as many as there are rows."""
+        """Number of parts per row; None: about as many as rows."""
         ...
 
     def draw(self, axis: Any, part: Array) -> str:
-        """Draw ``part`` on a matplotlib axis; what must be said about it beside its label."""
+        """Draw ``part`` on a matplotlib axis, and return a note to add to its label."""
         ...
 
     def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Label an axis that stands in the first column, in the last row."""
+        """Format an axis; ``left`` and ``bottom``: it is in the first column, in the last row."""
         ...
 
 
 @dataclass(frozen=True)
 class Images:
-    """A part as an image: white is zero, the part's own maximum is black."""
+    """A part as an image: white is zero, black is the maximum of the part."""
 
     shape: tuple[int, ...]
     mask: Array | None = None
@@ -49,11 +49,11 @@ class Images:
 
     @property
     def size(self) -> tuple[float, float]:
-        """An inch wide."""
+        """One inch wide."""
         return 1.0, 1.0 * self.shape[0] / self.shape[1]
 
     def filled(self, part: Array) -> Array:
-        """The part with its features where they belong; a masked array where there is a mask."""
+        """The part in its image or volume shape; a masked array if there is a mask."""
         if self.mask is None:
             return part.reshape(self.shape)
         whole = np.ma.masked_array(np.zeros(self.shape, part.dtype), mask=~self.mask)
@@ -61,11 +61,11 @@ class Images:
         return whole
 
     def pixels(self, part: Array) -> Array:
-        """What is to be seen of the part, the first row on top."""
+        """The pixels to draw, first row on top."""
         return self.filled(part)
 
     def draw(self, axis: Any, part: Array) -> str:
-        """Draw ``part``, framed."""
+        """Draw ``part`` with a frame."""
         from matplotlib import colormaps
         from matplotlib.patches import Rectangle
 
@@ -79,23 +79,23 @@ class Images:
         return ""
 
     def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """No ticks: a pixel has no name."""
+        """Hide the axes."""
         axis.set_axis_off()
 
     def place(self, feature: int) -> str:
-        """What a feature without a name is called: where it is."""
+        """The name of an unnamed feature: its position."""
         row, column = self.index(feature)
         return f"row {row}, column {column}"
 
     def index(self, feature: int) -> tuple[int, ...]:
-        """Where a feature is in the array."""
+        """The indices of a feature in the image or volume."""
         flat = feature if self.mask is None else np.flatnonzero(self.mask)[feature]
         return tuple(int(i) for i in np.unravel_index(flat, self.shape))
 
 
 @dataclass(frozen=True)
 class Places:
-    """Names of features that lie in an image or a volume, made when they are asked for."""
+    """Names of the features of an image or a volume, computed on access."""
 
     look: Images
     count: int
@@ -113,23 +113,23 @@ class Volumes(Images):
 
     @property
     def size(self) -> tuple[float, float]:
-        """An inch and a half wide."""
+        """One and a half inches wide."""
         return 1.5, 1.5 * self.shape[1] / self.shape[0]
 
     def peak(self, part: Array) -> int:
-        """The z of the largest weight."""
+        """The z index of the largest weight."""
         return int(np.unravel_index(int(np.argmax(self.filled(part))), self.shape)[2])
 
     def pixels(self, part: Array) -> Array:
-        """The slice, with the front on top."""
+        """The axial slice through the peak, front on top."""
         return np.rot90(self.filled(part)[:, :, self.peak(part)])
 
     def place(self, feature: int) -> str:
-        """The indices of a voxel, from 0, as its field counts them."""
+        """The indices of a voxel, from 0."""
         return f"voxel {self.index(feature)}"
 
     def draw(self, axis: Any, part: Array) -> str:
-        """Draw the slice."""
+        """Draw the slice; the note is its z index."""
         super().draw(axis, part)
         return f"z = {self.peak(part)}"
 
@@ -144,7 +144,7 @@ class Lines:
     across: ClassVar[int | None] = 3
 
     def draw(self, axis: Any, part: Array) -> str:
-        """Draw the line over its filled area, from zero up."""
+        """Draw the line, with the area below it filled."""
         axis.fill_between(self.x, part, color=INK, alpha=0.15, linewidth=0)
         axis.plot(self.x, part, color=INK, linewidth=0.9)
         top = float(part.max())
@@ -154,7 +154,7 @@ class Lines:
         return ""
 
     def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Labels where they are not repeated."""
+        """Label only the outer axes."""
         _plain(axis)
         axis.set_ylabel("weight" if left else "", fontsize=8)
         axis.set_xlabel(self.x_label if bottom else "", fontsize=8, parse_math=False)
@@ -162,7 +162,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Bars:
-    """A part as bars of its strongest features, with their names."""
+    """A part as named bars of its strongest features."""
 
     summary: Summary
     top: int
@@ -170,11 +170,11 @@ class Bars:
 
     @property
     def size(self) -> tuple[float, float]:
-        """As high as there are bars."""
+        """The height grows with the number of bars."""
         return 2.6, 0.55 + 0.16 * min(self.top, self.summary.n_features)
 
     def draw(self, axis: Any, part: Array) -> str:
-        """Draw the bars, the longest on top."""
+        """Draw the bars, longest on top."""
         found = strongest(part, self.summary.feature_names, "feature", self.top)
         places = np.arange(len(found))
         axis.barh(places, [weight for _, weight in found], color=INK, height=0.72)
@@ -184,7 +184,7 @@ class Bars:
         return ""
 
     def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Every axis has names of its own."""
+        """Label the last row; feature names are on every axis."""
         _plain(axis)
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel("weight" if bottom else "", fontsize=8)
@@ -197,7 +197,7 @@ def _plain(axis: Any) -> None:
 
 
 def shortened(name: str, most: int = 24) -> str:
-    """A name that fits beside a bar."""
+    """Shorten a name to ``most`` characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
@@ -214,7 +214,7 @@ def look_of(
     x_label: str = "feature",
     top: int = 10,
 ) -> Look:
-    """How the parts of ``summary`` are to be drawn: as ``kind``, or as their shape suggests."""
+    """The `Look` for the parts of ``summary``, by ``kind`` or by their shape."""
     given = shape is not None
     if mask is None and (not given or (summary.mask is not None and tuple(shape or ()) == summary.mask.shape)):
         mask = summary.mask
@@ -239,28 +239,30 @@ def look_of(
 
 
 def as_mask(mask: Any) -> Array:
-    """``mask`` as an array of true and false."""
+    """``mask`` as a boolean array."""
     array = np.asarray(mask)
     if not np.isin(array, (0, 1)).all():
-        raise ValueError("mask has other values than 0 and 1: it is true where there are features")
+        raise ValueError("mask has values other than 0 and 1: give True at the features, False elsewhere")
     return array.astype(bool)
 
 
 def check_fit(summary: Summary, shape: tuple[int, ...], mask: Array | None, kind: str) -> None:
-    """Refuse a shape or a mask with another number of features."""
+    """Raise an error if the shape or the mask does not match the number of features."""
     if mask is not None and (mask.shape != shape or np.count_nonzero(mask) != summary.n_features):
         raise ValueError(
-            f"a mask of shape {mask.shape} with {np.count_nonzero(mask)} places does not fit {kind} of shape {shape} "
-            f"with {summary.n_features} features"
+            f"mask has shape {mask.shape} and {np.count_nonzero(mask)} True entries, but {kind} of shape {shape} "
+            f"with {summary.n_features} features are given: they must match"
         )
     if mask is None and math.prod(shape) != summary.n_features:
         sizes = " × ".join(map(str, shape)) + (" pixels" if kind == "images" else " voxels")
-        raise ValueError(f"components of shape {summary.components.shape} do not fit {kind} of {sizes}")
+        raise ValueError(
+            f"components of shape {summary.components.shape} do not fit {kind} of {sizes}: change shape, or give a mask"
+        )
 
 
 def as_abscissa(x: Any, m: int) -> Array:
-    """Where the ``m`` features lie on the axis; by default they are counted."""
+    """Positions of the ``m`` features on the x-axis; by default their numbers."""
     places = np.arange(m) if x is None else np.asarray(x)
     if places.shape != (m,) or places.dtype.kind not in "buif":
-        raise ValueError(f"x has shape {places.shape} and dtype {places.dtype}: give {m} numbers, one for each feature")
+        raise ValueError(f"x has shape {places.shape} and dtype {places.dtype}: give {m} numbers, one per feature")
     return places

@@ -1,4 +1,4 @@
-"""Held-out error and stability, over ranks and sparsities."""
+"""Plot held-out error and stability over ranks and sparsities."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .history import COLOURS, STYLES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-MARKERS = "osD^vP*X"  # told apart without colour too
-PANELS = {  # the column, what it is, and what it cannot exceed
+MARKERS = "osD^vP*X"  # distinct without colour too
+PANELS = {  # column, axis label, upper bound
     "heldout": ("heldout_error", "held-out relative error", np.inf),
     "stability": ("stability", "stability  (cosine of matched parts)", 1.0),
 }
 
 
 def selection(found: Selection, *, title: str | None = None, figure: Figure | SubFigure | None = None) -> Any:
-    """Draw what `partwise.select` has found: held-out error and stability over the rank, a line for each sparsity.
+    """Plot the result of `partwise.select`: held-out error and stability over the rank, one line per sparsity.
 
-    Bars are standard deviations over the splits.
+    Error bars are standard deviations over the splits.
 
     Parameters
     ----------
     found : Selection
     title : str, optional
     figure : Figure or SubFigure, optional
-        Where to draw; by default a new figure.
+        Draw into this figure; by default a new one.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
     ['rank', 'rank']
     """
     if not isinstance(found, Selection):
-        raise ValueError(f"{type(found).__name__} is not what partwise.select gives: draw that")
+        raise ValueError(f"found has type {type(found).__name__}: give the Selection that partwise.select returns")
     figure = figure or new_figure(8.4, 3.4)
     axes = figure.subplots(1, 2, sharex=True)
     asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
@@ -55,13 +55,15 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
             rows = [row for row in found.rows if row["sparsity"] == sparsity]
             values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
             bars = np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))
-            places = np.array([row["rank"] for row in rows]) + 0.05 * (k - (len(asked) - 1) / 2)  # bars side by side
+            places = np.array([row["rank"] for row in rows]) + 0.05 * (
+                k - (len(asked) - 1) / 2
+            )  # keep error bars from overlapping
             draw_line(axis, k, places, values, bars, sparsity_in_words(sparsity))
         finish(axis, label, sorted({row["rank"] for row in found.rows}))
     axes[1].set_ylim(top=1.02)
     if not np.isfinite([row["stability"] for row in found.rows]).any():
         axes[1].set_ylim(0, 1.02)
-        axes[1].text(0.5, 0.5, "one start: nothing to compare", ha="center", va="center", transform=axes[1].transAxes)
+        axes[1].text(0.5, 0.5, "needs n_init of at least 2", ha="center", va="center", transform=axes[1].transAxes)
     figure.legend(
         *axes[0].get_legend_handles_labels(),
         title="sparsity" if found.side == "components" else "activation\nsparsity",
@@ -76,7 +78,7 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
 
 
 def draw_line(axis: Any, k: int, places: Array, values: Array, bars: tuple[Array, Array], label: str) -> None:
-    """The ``k``-th line, with its bars."""
+    """Draw the ``k``-th line with its error bars."""
     axis.errorbar(
         places,
         values,
@@ -93,7 +95,7 @@ def draw_line(axis: Any, k: int, places: Array, values: Array, bars: tuple[Array
 
 
 def finish(axis: Any, label: str, ranks: list[int]) -> None:
-    """Whole ranks below, a faint grid, no frame."""
+    """Set ticks at whole ranks, labels and a faint grid; remove the frame."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_xlabel("rank")

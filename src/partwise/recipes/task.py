@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Data, Matrix, as_data, check_seen
+from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
@@ -107,7 +107,7 @@ class Task:
         self,
         blocks: Sequence[Block],
         *,
-        data: Data | None = None,
+        data: Sliced | None = None,
         more: Sequence[np.ndarray[Any, Any]] = (),
         order: Sequence[int] = (1, 0),
         before: Sequence[int] = (),

@@ -17,13 +17,13 @@ from ..projections import Nonnegative
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .pivot import Pivot, cholesky, grow_support, room, solve_support
-from .protocol import State
+from .protocol import State, Update
 from .sequential import Sequential
 from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)
-class Coding:
+class Coding(Update):
     """For every row min ½·hᵀGh − cᵀh over h ≥ 0 with at most ``nonzeros`` positive entries, by greedy selection.
 
     Forward selection is Lawson and Hanson's method, stopped when the support is full. Reverse selection starts from the

@@ -23,12 +23,12 @@ import scipy.sparse as sp
 from ..projections import FreeNorm, Hoyer, HoyerBetween
 from ..projections.sets import l1_norm
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Cone:
+class Cone(Update):
     """Solve for the whole factor with all constraints at once, and repeat with new tangent planes.
 
     The sets must be `FreeNorm` of Hoyer sets. The first call solves without the lower bounds, projects the solution,

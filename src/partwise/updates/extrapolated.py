@@ -18,7 +18,7 @@ from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Extrapolated:
+class Extrapolated(Update):
     """F ← [new + β(new − last)]₊, where new is the result of ``update`` (y ≥ 0 only).
 
     β grows while the loss falls. If the loss has risen since the last call, the update restarts from the last point

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Gradient:
+class Gradient(Update):
     """F ← projection of F − step·(F·gram − cross) to the sets, ``steps`` times.
 
     The step size is divided by ``factor`` until the loss falls enough, or multiplied by it while the loss keeps

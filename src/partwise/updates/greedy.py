@@ -15,12 +15,12 @@ import numpy as np
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .protocol import State, require_nonnegative
+from .protocol import State, Update, require_nonnegative
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Update):
     """Minimise over one entry of a row at a time (y ≥ 0 only).
 
     Parameters

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Halving:
+class Halving(Update):
     """F ← projection of F − step·(F·gram − cross) to the sets, once.
 
     The step size is halved until the loss does not rise, and is multiplied by ``growth`` for the next call. Hoyer's

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Divergence:
+class Divergence(Update):
     """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs its own pass over X."""
 
     def __call__(self, factor: Array, stats: Any, sets: Sets, state: State) -> tuple[Array, State]:

@@ -17,12 +17,12 @@ import numpy as np
 
 from ..runtime.threads import product
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Multiplicative:
+class Multiplicative(Update):
     """F ← F ∘ cross / (F·gram + epsilon), ``repeats`` times.
 
     The step minimises a separable upper bound of the loss, which has a weight for every entry. Sets other than y ≥ 0

@@ -17,7 +17,7 @@ from .sets import Columns, Kept, Sets
 
 
 @dataclass(frozen=True)
-class Partly:
+class Partly(Update):
     """Apply ``update`` to the free columns. The columns that the sets keep do not change, bit for bit.
 
     Parameters
@@ -31,7 +31,7 @@ class Partly:
     @property
     def separable(self) -> bool:
         """Whether rows with sets of their own are updated independently of each other and of the state."""
-        return getattr(self.update, "separable", False)
+        return self.update.separable
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve the free columns of ``factor``."""

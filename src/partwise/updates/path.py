@@ -16,12 +16,12 @@ import numpy as np
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .pivot import cholesky, room, solve_support
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Update):
     """For every row min ½·hᵀGh − cᵀh + λΣh over h ≥ 0, with λ such that at most ``nonzeros`` entries are positive.
 
     The solution is followed from λ = max c, where h = 0, as a piecewise linear function of λ. An entry joins the

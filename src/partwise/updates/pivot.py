@@ -18,12 +18,12 @@ import numpy as np
 
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
-from .protocol import State, require_nonnegative
+from .protocol import State, Update, require_nonnegative
 from .sets import Sets
 
 
 @dataclass(frozen=True)
-class Pivot:
+class Pivot(Update):
     """Solve min ½·hᵀGh − cᵀh over h ≥ 0 exactly, for every row h of the factor (y ≥ 0 only).
 
     The support of the factor is the initial guess. All entries with the wrong sign are exchanged at once. After three

@@ -15,9 +15,16 @@ class Update(Protocol):
     """An immutable object that improves a factor.
 
     The factor (rows × r, columns contiguous) may be overwritten. The state is empty at first and holds only numbers and
-    arrays, so that a fit can be saved at any iteration. If ``separable`` is true, rows with sets of their own are
-    updated independently of each other and of the state, so that chunks of rows can be updated separately.
+    arrays, so that a fit can be saved at any iteration.
     """
+
+    @property
+    def separable(self) -> bool:
+        """Whether rows with sets of their own are updated independently of each other and of the state.
+
+        Chunks of rows can then be updated separately.
+        """
+        return False
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Return a factor in ``sets`` whose loss is no larger, and the state for the next call."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
 from .pivot import Pivot
-from .protocol import State
+from .protocol import State, Update
 from .sequential import Sequential
 from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)
-class Pruned:
+class Pruned(Update):
     """Nonnegative least squares, projected to the sets, then ``sweeps`` over the columns with fixed supports.
 
     Supports are chosen in the first call and in every ``every``-th call after it. The calls in between only sweep. This

@@ -25,7 +25,7 @@ from ..projections.fast import write_solution
 from ..runtime.compiled import kernel, loop, piece
 from ..runtime.threads import in_parts, product, scratch
 from ..statistics import Array, Stats
-from .protocol import State
+from .protocol import State, Update
 from .sets import Sets, write_nearest
 
 BLOCK = 8  # columns that share one matrix product
@@ -36,7 +36,7 @@ LEAST = 8192  # rows per thread, at least
 
 
 @dataclass(frozen=True)
-class Sequential:
+class Sequential(Update):
     """Sweep over the columns, solving each exactly.
 
     Parameters

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from ..projections import Hoyer, hoyer_sparsity
 from ..statistics import Array, Stats
 from .gradient import Gradient
-from .protocol import State
+from .protocol import State, Update
 from .sequential import Sequential
 from .sets import Columns, Sets
 
 
 @dataclass(frozen=True)
-class Shared:
+class Shared(Update):
     """A `Gradient` step over the whole set, then `Sequential` with the sparsity that each column then has.
 
     Neither increases the loss.
