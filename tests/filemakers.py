@@ -1,7 +1,10 @@
 """Files to read in tests, and folders to run commands in: fixtures are to be imported by the files that use them."""
 
+import gzip
+
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 
 from partwise.io import Table, convert
@@ -12,6 +15,17 @@ AFFINE = np.diag([2.0, 2.0, 3.0, 1.0])
 def dense(X):
     """X as an array, wherever it lies."""
     return X.toarray() if sp.issparse(X) else np.asarray(X[: X.shape[0]])
+
+
+def save_matrix(path, X):
+    """Write X in any format of one matrix: with SciPy the formats that `convert` does not write."""
+    if path.suffix == ".mat":
+        scipy.io.savemat(path, {"X": X})
+    elif ".mtx" in path.suffixes:
+        with gzip.open(path, "wb") if path.suffix == ".gz" else path.open("wb") as file:
+            scipy.io.mmwrite(file, X, symmetry="general")
+    else:
+        convert(Table(X, "made up", "nowhere"), path)
 
 
 def save_images(folder, pixels, ending=".png"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # noqa: F401  (fixtures)
+from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
 
 from partwise.data import as_data
 from partwise.io import Table, check_target, convert, read, write_activations, write_components
@@ -37,6 +37,14 @@ def test_what_is_written_is_read(X, tmp_path, ending, kind):
     np.testing.assert_array_equal(dense(turned.X), X.T)
     assert (turned.sample_names, turned.feature_names) == (table.feature_names, table.sample_names)
     assert [path.name for path in tmp_path.iterdir()] == [f"x{ending}"]  # nothing else is left behind
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csc_array])
+@pytest.mark.parametrize("ending", [".mtx", ".mtx.gz", ".mat"])
+def test_matrices_that_scipy_wrote(X, tmp_path, ending, kind):
+    save_matrix(tmp_path / f"x{ending}", kind(X))
+    for transpose, expected in ((False, X), (True, X.T)):
+        np.testing.assert_array_equal(dense(read(tmp_path / f"x{ending}", transpose=transpose).X), expected)
 
 
 @pytest.mark.parametrize("ending", [".npy", ".zarr", ".h5"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from filemakers import AFFINE, dense, save_images, save_nifti, some_brains  # noqa: F401  (fixtures)
+from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
 
 from partwise.io import FORMATS, Table, convert, read
 from partwise.io.table import Brain
@@ -53,10 +53,18 @@ def test_an_empty_file(tmp_path, ending):
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".csv.gz", ".mtx", ".mat", ".h5ad", ".h5"])
 def test_a_file_that_is_cut_off(tmp_path, X, ending, share):
     path = tmp_path / f"x{ending}"
-    convert(Table(X, "made up", "nowhere"), path)
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(ValueError, match=rf"x\{ending}"):
-        dense(read(path).X)
+    for kind in (np.asarray, sp.csc_array):
+        save_matrix(path, kind(X))
+        path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+        with pytest.raises(ValueError, match=rf"x\{ending}"):
+            dense(read(path).X)
+
+
+def test_a_matrix_that_is_cut_off_within_its_last_number(tmp_path):
+    for form, values in (("array", "1 2\n1.5\n2.5E"), ("coordinate", "1 2 2\n1 1 1.5\n1 2 2.5E-")):  # SciPy would crash
+        (tmp_path / "x.mtx").write_text(f"%%MatrixMarket matrix {form} real general\n{values}")
+        with pytest.raises(ValueError, match=r"x\.mtx is not a readable Matrix Market file"):
+            read(tmp_path / "x.mtx")
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.98])

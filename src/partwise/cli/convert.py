@@ -29,7 +29,7 @@ EXAMPLES = """\
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .mtx .mat .h5ad .zarr .h5")
+    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5")
     add_verbosity(parser)
 
 

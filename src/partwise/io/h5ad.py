@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,10 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     from scipy.io import mmread
 
     with reading(path, "Matrix Market file", ValueError, TypeError, OSError, EOFError, OverflowError):
+        if path.suffix != ".gz":  # SciPy's reader can crash the process if the last number is truncated
+            with path.open("rb") as file:
+                file.seek(-min(4096, path.stat().st_size), os.SEEK_END)
+                float(b"".join(file.read().split()[-1:]))
         X = mmread(path)
     X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
     names = beside(path)

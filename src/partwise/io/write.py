@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..runtime.files import replacing
 from ..statistics import Array
@@ -22,7 +21,6 @@ TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
 COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
 ACTIVATIONS = (*TABLES, ".npy")
-DATA = (*TABLES, ".npy", ".npz", ".mtx", ".mtx.gz", ".mat", ".h5ad", ".zarr", ".h5", ".hdf5")
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> Path:
@@ -124,31 +122,12 @@ def _to_npz(path: Path, table: Table) -> None:
     beside = {name: np.array(value) for name, value in named.items() if value is not None}
     if is_sparse(table.X):
         sparse = table.X.tocsr()
-        inside = {name: getattr(sparse, name) for name in ("data", "indices", "indptr", "shape")}
-        arrays = inside | {
-            "format": np.array(b"csr"),
-            "_is_array": np.array(True),
-        }  # the format of scipy.sparse.save_npz
+        arrays = {name: getattr(sparse, name) for name in ("data", "indices", "indptr", "shape")}
+        arrays |= {"format": np.array(b"csr"), "_is_array": np.array(True)}  # as in scipy.sparse.save_npz
     else:
         arrays = {"X": _whole(table)}
     with path.open("wb") as file:
         np.savez_compressed(file, **(arrays | beside))
-
-
-def _to_mtx(path: Path, table: Table) -> None:
-    from scipy.io import mmwrite
-
-    matrix = table.X if is_sparse(table.X) else sp.coo_array(_whole(table))
-    file: Any
-    with gzip.open(path, "wb") if path.suffix == ".gz" else path.open("wb") as file:
-        mmwrite(file, matrix, symmetry="general")
-
-
-def _to_mat(path: Path, table: Table) -> None:
-    from scipy.io import savemat
-
-    matrix = sp.csc_matrix(table.X) if is_sparse(table.X) else _whole(table)
-    savemat(path, {"X": matrix}, appendmat=False, do_compression=True)
 
 
 def _to_h5ad(path: Path, table: Table) -> None:
@@ -180,11 +159,9 @@ WRITERS: dict[str, Callable[[Path, Table], None]] = {
     **dict.fromkeys(TABLES, _to_table),
     ".npy": _to_npy,
     ".npz": _to_npz,
-    ".mtx": _to_mtx,
-    ".mtx.gz": _to_mtx,
-    ".mat": _to_mat,
     ".h5ad": _to_h5ad,
     ".zarr": _to_zarr,
     ".h5": _to_hdf5,
     ".hdf5": _to_hdf5,
 }
+DATA = tuple(WRITERS)
