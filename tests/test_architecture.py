@@ -3,10 +3,14 @@
 import ast
 import importlib
 import operator
+import os
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import partwise
 
@@ -164,3 +168,26 @@ def test_every_room_and_file_is_on_the_page():
     named = ("runtime", "projections", "engine", "data", "selection", "estimators")
     files = [path for path, room in ROOMS.items() if room in named and path.stem != "__init__"]
     assert not [str(path) for path in files if f"`{path.name}`" not in page]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("kind", "text"), WALKS[:2], ids=[kind for kind, _ in WALKS[:2]])
+def test_a_fit_passes_through_no_other_files(kind, text):
+    X = np.random.default_rng(0).random((40, 20))
+    model, seen = partwise.SparseNMF(3, sparsity=0.5, max_iter=3, tol=0), set()
+    if kind == "A sparse matrix":
+        X, text = sp.csr_array(X), text + WALKS[0][1]
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(f"{HOME}{os.sep}"):
+            seen.add(Path(frame.f_code.co_filename).relative_to(HOME).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        model.fit(X)
+    finally:
+        sys.setprofile(before)
+    helpers = ARCHITECTURE.read_text(encoding="utf-8").split("## Three walks")[1].split("###")[0]
+    assert len(seen) > 20
+    assert not [file for file in seen if f"`{file}`" not in text + helpers]

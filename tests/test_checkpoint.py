@@ -268,7 +268,7 @@ def test_a_set_of_your_own_is_never_the_same(path):
 
 def test_dask_is_refused(path):
     da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="stay in its workers"):
+    with pytest.raises(ValueError, match="not available for Dask arrays"):
         pw.ssnmf(da.from_array(X, chunks=(10, -1)), 4, **FIT, checkpoint=path)
 
 

@@ -282,10 +282,10 @@ def test_a_client_in_this_process_keeps_the_chunks_and_gives_the_fit_in_memory(X
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"activation_sparsity": 0.4}, "put the sparsity on the components"),
-        ({"init": "nndsvd"}, "take 'samples' or 'random'"),
-        ({"init": "gradual", "sparsity": 0.5}, "take 'samples' or 'random'"),
-        ({"solver": "gradient"}, "take ssnmf with solver="),
+        ({"activation_sparsity": 0.4}, "set the sparsity of the components instead"),
+        ({"init": "nndsvd"}, "use 'samples' or 'random'"),
+        ({"init": "gradual", "sparsity": 0.5}, "use 'samples' or 'random'"),
+        ({"solver": "gradient"}, "use ssnmf with solver="),
         ({"extrapolate": True}, "without extrapolation"),
     ],
     ids=str,

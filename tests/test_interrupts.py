@@ -10,6 +10,7 @@ import pytest
 from catalogues import planted
 
 import partwise as pw
+from partwise.runtime.interrupts import interrupts
 
 
 @pytest.fixture(name="X")
@@ -92,3 +93,13 @@ def test_threads_may_fit(X):
     assert len(results) == 2
     for result in results:
         np.testing.assert_array_equal(result.components, wanted)
+
+
+def test_an_interrupt_before_the_first_iteration_keeps_a_result():
+    """The command line watches for Ctrl-C while X is read and checked, too."""
+    X = np.random.default_rng(0).random((20, 10))
+    with interrupts() as seen:
+        seen.append(signal.SIGINT)
+        model = pw.SparseNMF(2, n_init=3, random_state=0).fit(X)
+    assert model.n_iter_ == 1
+    assert model.stop_reason_.startswith("interrupted")

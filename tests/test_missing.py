@@ -371,7 +371,7 @@ def test_what_needs_all_entries_refuses(X, seen, tmp_path):
     np.save(tmp_path / "x.npy", holed(X, seen))
     with pytest.raises(ValueError, match="observed= needs X in memory"):
         pw.ssnmf(str(tmp_path / "x.npy"), R, observed=seen)
-    with pytest.raises(ValueError, match="missing entries and comes in chunks"):
+    with pytest.raises(ValueError, match="missing entries and is read in chunks"):
         pw.nmfsc(str(tmp_path / "x.npy"), R, missing="em", memory_limit=X.nbytes // 2)
     data = as_data(X, observed=seen)
     for question in (lambda: data.divergence(None, None), lambda: data.ratios(None, None, 0)):

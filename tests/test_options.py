@@ -77,7 +77,7 @@ def test_what_a_docstring_says_itself_stays():
 
     words = described(doc, inspect.signature(made))
     assert sections(words) == ["X", "max_iter, tol", "n_threads"]
-    assert "n_threads : int, default=4\n    Threads for" in words
+    assert "n_threads : int, default=4\n    Number of threads" in words
     assert "    Mine.\n" in words
     assert described(None, inspect.signature(made)) is None
     assert with_options(type("Bare", (), {"__init__": made})).__doc__ is None

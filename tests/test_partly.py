@@ -318,7 +318,7 @@ def test_nonsense_of_activations_is_refused(X):
     ],
 )
 def test_methods_that_bind_all_parts_refuse(X, name, side):
-    with pytest.raises(ValueError, match=f"{side} cannot be kept by this method"):
+    with pytest.raises(ValueError, match=f"{side} is not available for this method"):
         RECIPES[name](X, R, **{side: rows(X) if "comp" in side else rows(X.T).T})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.options import FLAGS
 from ..runtime.files import replacing
 from .common import PICTURES, add_data, add_verbosity, check_targets, described, facts_about, print_results, read_data
-from .known import set_fixed
+from .fixed import set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from ..io.write import ACTIVATIONS, COMPONENTS
     from ..runtime.interrupts import interrupts
 
-    checkpoints = {"checkpoint": options.checkpoint or options.resume_from, "resume_from": options.resume_from}
-    every = {} if options.checkpoint_every is None else {"checkpoint_every": options.checkpoint_every}
-    model = build_model(options, **checkpoints, **every)
+    model = build_model(options)
     wanted = {
         "model": (options.out or f"{stem(options.data)}.pw", ()),
         "components": (options.components_out, COMPONENTS),
@@ -74,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)
-        model.set_params(verbose=0, **dict.fromkeys(checkpoints))  # settings of this run, not of the saved model
+        model.set_params(verbose=0, checkpoint=None, resume_from=None)  # settings of this run, not of the saved model
         write(model, activations, table, targets)
         stopped = bool(interrupted)
     report(options, model, table, targets, stopped)
@@ -100,7 +98,7 @@ def stem(data: list[str]) -> str:
     path = Path(data[0].split(":")[0])
     several = len(data) > 1 or any(sign in path.name for sign in "*?[")
     name = path.resolve().parent.name if several else path.resolve().name
-    return name.lstrip(".").split(".")[0] or "parts"
+    return name.lstrip(".").split(".")[0] or "model"
 
 
 def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) -> None:

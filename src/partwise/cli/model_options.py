@@ -105,7 +105,7 @@ def add_flags(group: Any, table: Mapping[str, Flag]) -> None:
             group.add_argument(*names, dest=name, type=flag.kind, metavar=flag.metavar, help=text)
 
 
-def build_model(options: argparse.Namespace, **more: Any) -> Any:
+def build_model(options: argparse.Namespace) -> Any:
     """The estimator for the options, validated. Fixed components and activations are read later."""
     from ..engine.validation import as_columns, as_count
     from ..estimators import SparseNMF
@@ -114,12 +114,17 @@ def build_model(options: argparse.Namespace, **more: Any) -> Any:
     if options.sparsity_file is not None:
         sparsity = read_sparsities(options.sparsity_file)
         count = len(sparsity) if count is None else count
-    given = {name: getattr(options, name) for name in (*FIT, *RECIPE) if getattr(options, name) is not None}
+    given = {name: value for name, value in vars(options).items() if value is not None}
     own = {name: given[name] for name in RECIPE if name in given}
-    more |= {name: value for name, value in given.items() if name in FIT and FIT[name].kind is not Path}
+    names = [name for name in (*FIT, *CHECKPOINTING) if name in given and not isinstance(given[name], Path)]
+    params = {"checkpoint": options.resume_from} | {name: given[name] for name in names}
     try:
         model = SparseNMF(
-            10 if count is None else count, sparsity=sparsity, recipe=options.recipe, recipe_params=own or None, **more
+            10 if count is None else count,
+            sparsity=sparsity,
+            recipe=options.recipe,
+            recipe_params=own or None,
+            **params,
         )
         model._recipe()
         for value in (model.sparsity, model.activation_sparsity):

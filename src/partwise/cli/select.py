@@ -60,6 +60,7 @@ def add_options(parser: Any) -> None:
     group.add_argument(
         "-r",
         "--components",
+        "--ranks",
         nargs="+",
         type=components,
         required=True,
@@ -69,6 +70,7 @@ def add_options(parser: Any) -> None:
     group.add_argument(
         "-s",
         "--sparsity",
+        "--sparsities",
         nargs="+",
         type=sparsity,
         default=[None],

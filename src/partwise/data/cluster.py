@@ -48,7 +48,7 @@ class DaskData(Chunked):
         self.missing = missing
         self.dtype = precision(X.dtype)
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-            raise ValueError("X has chunks of unknown size (nan): call X.compute_chunk_sizes() first")
+            raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
         check_shape(X.shape)
         if 0 in X.chunks[0]:
             raise ValueError(f"chunk {X.chunks[0].index(0)} of X is empty: drop it, or rechunk X")
@@ -226,10 +226,10 @@ class HeldThere(Held):
             return [None] * len(places)
         self.homes = {k: home for k, home in self.homes.items() if home in alive}
         homeless = [place.index for place in places if place.index not in self.homes]
-        lies = client.who_has(self.data.near) if homeless else {}
+        holders = client.who_has(self.data.near) if homeless else {}
         counts, share = Counter(self.homes.values()), -(-len(self.data.places) // len(alive))
         for k in homeless:
-            here = [w for w in lies.get(self.data.blocks[k].key, ()) if w in alive] or alive
+            here = [w for w in holders.get(self.data.blocks[k].key, ()) if w in alive] or alive
             self.homes[k] = next((w for w in here if counts[w] < share), min(here, key=lambda w: counts[w]))
             counts[self.homes[k]] += 1
         return [self.homes[place.index] for place in places]

@@ -10,7 +10,7 @@ from scipy.special import kl_div
 
 from ..runtime.threads import product, summed_product
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, Which, square_sums
 from .values import as_floats, check_scale, check_values
 
 
@@ -33,7 +33,7 @@ class DenseData(Matrix):
     def subset(self, which: Array) -> DenseData:
         return DenseData(self.matrix[which], check=False)
 
-    def _filled(self, rows: Any) -> Array:
+    def _filled(self, rows: Which) -> Array:
         """Return some samples."""
         return np.asarray(self.matrix[rows])
 

@@ -13,6 +13,7 @@ from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
+Which = slice | Array  # some of the samples
 Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
 
 
@@ -172,7 +173,7 @@ class Matrix(InMemory):
         other = grams[1 - mode]
         return Stats(self.cross(factors[1 - mode], mode), gram(factors[1 - mode]) if other is None else other, 0.0)
 
-    def patterns(self, parts: Array) -> Iterator[tuple[Any, Stats]]:
+    def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         """Yield groups of samples with the same observed features, and the statistics of their activations."""
         yield slice(None), Stats(self.cross(parts, 0), gram(parts), self.sqnorm)
 

@@ -17,7 +17,7 @@ factorization", SIAM Data Mining 2006.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ import numpy as np
 
 from ..statistics import Array, Stats, gram, inner
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, Which, square_sums
 from .values import check_values
 
 
@@ -54,7 +54,7 @@ class Missing(Matrix):
         """Write R·rest to ``out`` and return ‖R‖²."""
 
     @abstractmethod
-    def observed(self, which: Any) -> Array:
+    def observed(self, which: Array) -> Array:
         """The observed mask of some samples (samples × features)."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Missing(Matrix):
             factors, [gram(f) if g is None else g for f, g in zip(factors, grams, strict=True)], mode
         )
 
-    def patterns(self, parts: Array) -> Iterator[tuple[Any, Stats]]:
+    def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         groups: dict[bytes, list[int]] = {}
         for i, digest in enumerate(self.digests()):
             groups.setdefault(digest, []).append(i)
@@ -128,14 +128,14 @@ class MissingDense(Missing, DenseData):
     def subset(self, which: Array) -> MissingDense:
         return MissingDense(self.matrix[which], None if self.mask is None else self.mask[which], check=False)
 
-    def observed(self, which: Any) -> Array:
+    def observed(self, which: Which) -> Array:
         return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
 
-    def _filled(self, rows: Any) -> Array:
+    def _filled(self, rows: Which) -> Array:
         """Return some samples, with zeros for missing entries."""
         return np.where(self.observed(rows), self.matrix[rows], self.dtype.type(0))
 
-    def residual(self, factors: Sequence[Array], rows: Any) -> Array:
+    def residual(self, factors: Sequence[Array], rows: Which) -> Array:
         """Return R for some samples."""
         residual = factors[0][rows] @ factors[1].T
         np.subtract(self.matrix[rows], residual, out=residual)
@@ -192,7 +192,7 @@ class MissingDense(Missing, DenseData):
     def times(self, vector: Array, mode: int) -> Array:
         return self._summed(self._filled, vector, mode)
 
-    def _summed(self, read: Any, vector: Array, mode: int) -> Array:
+    def _summed(self, read: Callable[[slice], Array], vector: Array, mode: int) -> Array:
         vector = vector.astype(self.dtype)
         if mode:
             return np.asarray(sum(vector[rows] @ read(rows) for rows in self._chunks()), dtype=float)

@@ -12,7 +12,8 @@ from ..statistics import Array
 def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
     """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
     if dtype.kind not in "buif":
-        raise ValueError(f"{what} has dtype {dtype}: {what} must be real. Complex data not supported")
+        reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
+        raise ValueError(f"{what} has dtype {dtype}: {what} must contain real numbers. {reason}")
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
 

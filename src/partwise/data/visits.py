@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -81,7 +82,7 @@ class Place:
         chunk.first = self.first
         return chunk
 
-    def named(self) -> Any:
+    def named(self) -> AbstractContextManager[None]:
         """Return a context that adds the chunk to the message of an error."""
         return named(self.index, self.first, self.end)
 

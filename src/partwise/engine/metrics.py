@@ -14,7 +14,10 @@ from ..updates import Sets
 
 
 def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
-    """‖F_j − P(b_j/g_j)‖², ‖F_j‖² and ‖P(b_j/g_j)‖² of each column: three rows, which for y ≥ 0 add up over samples."""
+    """Three rows: ‖F_j − P(b_j/g_j)‖², ‖F_j‖² and ‖P(b_j/g_j)‖² of each column j, with b and g as in `Sequential`.
+
+    P(b_j/g_j) is the best column while the others are fixed. For y ≥ 0 the rows add up over samples.
+    """
     moves = np.zeros((3, factor.shape[1]))
     gram_ = stats.gram.astype(factor.dtype)
     for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
@@ -27,9 +30,9 @@ def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
 
 
 def largest_move(moves: Array) -> float:
-    """The fixed-point residual, from `column_moves`: the largest move of a column beside its size.
+    """The fixed-point residual, given `column_moves`: the largest move of a column, relative to its norm.
 
-    It is zero exactly where no column alone can improve, and for y ≥ 0 exactly at the KKT points.
+    It is zero if and only if no single column can be improved; for y ≥ 0 these are the KKT points.
     """
     move, old, new = np.sqrt(moves)
     size = np.maximum(old, new)
@@ -37,9 +40,10 @@ def largest_move(moves: Array) -> float:
 
 
 def fits(factor: Array, stats: Stats) -> Array:
-    """⟨activations_j · part_j, 2X − model⟩ of each part, which adds up over samples.
+    """⟨activations_j · component_j, 2X − model⟩ of each component. It adds up over samples.
 
-    The sum over the parts is what the model explains of ‖X‖². Each is nonnegative where the activations are the best.
+    The sum over the components is the part of ‖X‖² that the model explains. Each value is nonnegative if the
+    activations are optimal.
     """
     overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
     return np.asarray(2 * np.einsum("ij,ij->j", factor, stats.cross, dtype=float) - overlaps)

@@ -1,6 +1,6 @@
-"""The options that all fits take: one table, from which defaults, signatures, docstrings and command-line flags come.
+"""The options of all fits: one table for defaults, signatures, docstrings and command-line flags.
 
-It imports nothing heavy, so that the command line can read it before it knows whether there is anything to compute.
+It imports nothing heavy, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ MISSING = ("error", "em")
 
 @dataclass(frozen=True)
 class Flag:
-    """How the command line takes a parameter.
+    """A parameter on the command line.
 
     Parameters
     ----------
     kind : callable or tuple of str
-        What turns a text into a value; bool, for ``--name`` and ``--no-name``; or the texts to choose from.
+        Converts a string to a value; bool, for ``--name`` and ``--no-name``; or the choices.
     help : str
     usual : str
-        The default in words, if there is one.
+        The default, as text.
     metavar : str
     also : str
-        A second name.
+        An alternative name.
     """
 
     kind: Callable[[str], Any] | tuple[str, ...]
@@ -46,33 +46,33 @@ class Flag:
 
 
 def about(kind: str, text: str, flag: Flag | None = None) -> dict[str, Any]:
-    """What docstrings say of an option, its type and its meaning; and its flag, if it has one."""
+    """Metadata of an option: type and description for docstrings, and its flag, if any."""
     return {"kind": kind, "text": text, "flag": flag}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Options:
-    """The options that all fits take."""
+    """The options of all fits."""
 
     init: Any = field(
         default=None,
         metadata=about(
             '{"samples", "random", "nndsvd", "gradual"} or (activations, components)',
-            "Where the fit starts: from far-apart samples of X, from the paper's random start, from a truncated SVD, "
-            "or from a few iterations at each of several lower sparsities. By default, what the method starts from.",
+            "Starting point: samples of X that are far apart, the paper's random start, a truncated SVD, or a few "
+            "iterations at each of several lower sparsities. The default depends on the method.",
             Flag(STARTS, "starting point (default: chosen by the recipe)"),
         ),
     )
     max_iter: int = field(
         default=200,
-        metadata=about("int", "The largest number of iterations.", Flag(int, "maximum number of iterations")),
+        metadata=about("int", "Maximum number of iterations.", Flag(int, "maximum number of iterations")),
     )
     tol: float | None = field(
         default=None,
         metadata=about(
             "float",
-            "Stop when the relative decrease of the loss in an iteration is at most ``tol``. By default the method's "
-            "own, mostly 1e-4; 0 never stops.",
+            "Stop when the relative decrease of the loss in an iteration is at most ``tol``. The default "
+            "depends on the method and is mostly 1e-4; 0 disables this.",
             Flag(float, "stop when the relative decrease of the loss is at most this", "1e-4"),
         ),
     )
@@ -80,7 +80,7 @@ class Options:
         default=0.0,
         metadata=about(
             "float",
-            "Stop when no column would move by more than this share of its norm; 0: not measured.",
+            "Stop when the relative fixed-point residual of every column is at most ``kkt_tol``; 0 disables this.",
             Flag(float, "stop when the relative fixed-point residual of every column is at most this", "off"),
         ),
     )
@@ -88,7 +88,7 @@ class Options:
         default=None,
         metadata=about(
             "float",
-            "Stop after this many seconds, not counting those spent on compiling.",
+            "Time limit in seconds, without compilation.",
             Flag(float, "time limit in seconds"),
         ),
     )
@@ -96,20 +96,22 @@ class Options:
         default=None,
         metadata=about(
             "int, Generator or RandomState",
-            "The seed or the generator of whatever is random.",
+            "Random seed or generator.",
             Flag(int, "random seed", also="seed"),
         ),
     )
     callback: Callback | None = field(
-        default=None, metadata=about("callable", "Called with each `Iteration`; the fit stops if it returns True.")
+        default=None,
+        metadata=about(
+            "callable", "Called with an `Iteration` after each iteration. The fit stops if it returns True."
+        ),
     )
     memory_limit: int | str | None = field(
         default=None,
         metadata=about(
             "int or str",
-            'Bytes of memory ("2 GB") for an X that is not in memory: a .npy path, a memory map, zarr, HDF5. An X '
-            "that takes more (1 GiB by default) stays where it is, and each iteration reads it once, in chunks of "
-            "samples.",
+            'Largest X to load into memory from disk (a .npy path, a memory map, zarr, HDF5), for example "2 GB"; '
+            "1 GiB by default. A larger X is read once per iteration, in chunks of samples.",
             Flag(str, "data files larger than this, such as '2 GB', are read in chunks", "1 GiB", "SIZE"),
         ),
     )
@@ -117,8 +119,7 @@ class Options:
         default=None,
         metadata=about(
             "int",
-            "Threads for matrix products and kernels; −1 is one on each core. By default as many as BLAS may take. The "
-            "answer does not depend on it, but for rounding.",
+            "Number of threads; −1 is one per core. By default as many as BLAS uses. Results differ only by rounding.",
             Flag(int, "number of threads; -1: one per core"),
         ),
     )
@@ -126,24 +127,24 @@ class Options:
         default=None,
         metadata=about(
             "path",
-            "A file that the state of the fit is written to, whole or not at all, every ``checkpoint_every`` "
-            "iterations and at the end: a fit that is killed can go on from it.",
+            "File to save the state of the fit to, every ``checkpoint_every`` iterations and at the end. An "
+            "interrupted fit can continue from it.",
             Flag(str, "save the state of the fit to this file", metavar="FILE"),
         ),
     )
     checkpoint_every: int = field(
         default=10,
         metadata=about(
-            "int", "The number of iterations between two checkpoints.", Flag(int, "iterations between two checkpoints")
+            "int", "Number of iterations between two checkpoints.", Flag(int, "iterations between two checkpoints")
         ),
     )
     resume_from: str | os.PathLike[str] | None = field(
         default=None,
         metadata=about(
             "path",
-            "A checkpoint to go on from: with the same X and parameters the answer is, bit for bit, that of a fit "
-            "that was never stopped. ``max_iter``, ``max_time``, tolerances and the callback may differ. It may be "
-            "the file that ``checkpoint`` names.",
+            "Checkpoint to continue from. With the same X and parameters the result is bit-identical to that of an "
+            "uninterrupted fit. ``max_iter``, ``max_time``, tolerances and the callback may differ. It may be the "
+            "same file as ``checkpoint``.",
             Flag(str, "continue from this checkpoint and keep updating it", metavar="FILE", also="resume"),
         ),
     )
@@ -151,8 +152,8 @@ class Options:
         default=None,
         metadata=about(
             "array of shape (at most n_components, features)",
-            "The first components, where they are known: they stay as they are, whatever their sparsity and their "
-            "norm. A row of NaN, and each row that is not there, is a component to be found.",
+            "Known components, which the fit keeps unchanged, with their own sparsity and norm. Rows of NaN, and "
+            "components beyond the last row, are fitted.",
             Flag(
                 Path,
                 "file of known components to keep unchanged, as rows or as columns; a row of NaN is a component to "
@@ -165,7 +166,7 @@ class Options:
         default=None,
         metadata=about(
             "array of shape (samples, at most n_components)",
-            "The activations of the first components, likewise by columns.",
+            "Known activations, likewise: one column per component.",
             Flag(
                 Path,
                 "file of known activations of the first components, one row per sample",
@@ -177,8 +178,8 @@ class Options:
         default="error",
         metadata=about(
             '{"error", "em"}',
-            "What NaN in a dense X means: an error, or a missing entry, for which the fit takes what its own model "
-            "says (EM). The loss and all errors are then those of the observed entries.",
+            "Treat NaN in a dense X as an error, or as a missing entry that the fit estimates (EM). The loss and all "
+            "errors then refer to the observed entries.",
             Flag(MISSING, "treat empty cells and NaN as an error, or as missing entries"),
         ),
     )
@@ -186,13 +187,13 @@ class Options:
         default=None,
         metadata=about(
             "array or scipy sparse of the shape of X",
-            "True (or 1) where X is observed, False (or 0) where it is missing, whatever stands there.",
+            "True (or 1) where X is observed, False (or 0) where it is missing. Missing values of X are ignored.",
         ),
     )
 
 
 class Keywords(TypedDict, total=False):
-    """The same as keywords of a function, for type checkers, which read no tables; the tests compare."""
+    """`Options` as keyword arguments, for type checkers. A test compares the two."""
 
     init: Any
     max_iter: int
@@ -221,13 +222,13 @@ FLAGS: dict[str, Flag] = {
 
 
 def parameters() -> list[inspect.Parameter]:
-    """The options as keywords of a signature."""
+    """The options as keyword-only parameters."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter(name, keyword, default=one.default, annotation=one.type) for name, one in TABLE.items()]
 
 
 def described(doc: str | None, signature: inspect.Signature) -> str | None:
-    """A docstring with all options of the signature among its parameters: those that it does not describe itself."""
+    """A docstring completed by the options of the signature that it does not describe itself."""
     if doc is None:  # python -OO
         return None
     before, heading, rest = inspect.cleandoc(doc).partition("Parameters\n----------\n")
@@ -238,7 +239,7 @@ def described(doc: str | None, signature: inspect.Signature) -> str | None:
 
 
 def entry(name: str, default: Any) -> str:
-    """An option as docstrings describe it."""
+    """The docstring entry of an option."""
     kind, text = (TABLE[name].metadata[part] for part in ("kind", "text"))
     usual = "optional" if default is None else f"default={default!r}"
     indent = "    "
@@ -247,6 +248,6 @@ def entry(name: str, default: Any) -> str:
 
 
 def with_options(kind: Kind) -> Kind:
-    """A class whose docstring describes the options that its constructor takes."""
+    """Complete the docstring of a class by the options of its constructor."""
     kind.__doc__ = described(kind.__doc__, inspect.signature(kind))
     return kind

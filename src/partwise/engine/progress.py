@@ -99,14 +99,21 @@ def plain_lines(label: str, console: Console) -> Iterator[Callback]:
 def counting_line(
     label: str, total: int, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[], None]]:
-    """A function to be called after each of ``total`` tasks, which keeps a line on the terminal (standard error)."""
+    """A function to call after each of ``total`` tasks, which keeps a line on the terminal (standard error).
+
+    If standard error is neither a terminal nor a notebook, each call prints a plain line.
+    """
     console = console or Console(stderr=True)
     shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*shown, console=console, disable=not drawn(console)) as bar:
         task = bar.add_task(label, total=total, completed=done)
 
         def advance() -> None:
+            nonlocal done
+            done += 1
             bar.advance(task)
+            if not drawn(console):
+                console.out(f"{label}: {done} of {total}", highlight=False)
 
         yield advance
 

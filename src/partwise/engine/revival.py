@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..data import Form, Sliced
 from ..statistics import Array, Stats, gram
 from ..updates import Sets
+from .starts import Factors
 
 SWEEPS = 5  # of the power method
 LEAST = 1e-12  # of ‖X‖² / slices: a slice whose squared error is no more than this leaves nothing to fit
@@ -31,7 +31,7 @@ def dead_components(grams: Sequence[Array]) -> Array:
 
 def revive(
     data: Sliced,
-    factors: list[Any],
+    factors: Factors,
     stats: Stats,
     mode: int,
     sets: Sequence[Sets],

@@ -27,9 +27,9 @@ def random(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
     return [_random_factor(data, mode, r, s, rng, of) for mode, (s, of) in enumerate(pairs)]
 
 
-def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, known: Known | None) -> Any:
+def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, known: Known | None) -> Array | Held:
     if mode == 0 and sets.by_rows:
-        start: Any = Uniform(int(rng.integers(2**63)), data.dtype, sets)
+        start: Uniform | Placed = Uniform(int(rng.integers(2**63)), data.dtype, sets)
         start = start if known is None else Placed(start, known)
         return data.hold(start, r) if isinstance(data, Chunked) else start(0, data.shape[0])
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
@@ -93,7 +93,7 @@ class Placed:
         return self.known.put(self.start(first, end), first)
 
 
-def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
+def samples(data: Whole | Chunked, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """Components from samples of X that are far apart, and uniform activations.
 
     As in k-means++, each sample is drawn with a probability proportional to its squared distance from the span of those
@@ -125,7 +125,7 @@ def samples(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Kno
     return factors
 
 
-def candidates(data: Any, mode: int, r: int, rng: Generator) -> tuple[Whole, Array]:
+def candidates(data: Whole | Chunked, mode: int, r: int, rng: Generator) -> tuple[Whole, Array]:
     """Return data in memory and the candidates among its samples or features: the same for any kind of data."""
     which = np.arange(data.shape[mode])
     few = max(CANDIDATES * r, CANDIDATE_ENTRIES // data.shape[1])
@@ -165,7 +165,7 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
     return factors
 
 
-STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator, Knowledge], Factors]] = {
+STARTS: dict[str, Callable[[Whole | Chunked, int, Sequence[Sets], Generator, Knowledge], Factors]] = {
     "random": random,
     "samples": samples,
     "nndsvd": nndsvd,
@@ -173,7 +173,7 @@ STARTS: dict[str, Callable[[Data, int, Sequence[Sets], Generator, Knowledge], Fa
 
 
 def starting_factors(
-    init: Any, data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
+    init: Any, data: Whole | Chunked, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
 ) -> Factors:
     """Return initial factors in the sets and in the data's precision, with ``known`` columns put in place.
 

@@ -43,7 +43,7 @@ def samples(data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Facto
     return factors
 
 
-STARTS: dict[str, Callable[[Any, int, Sequence[Sets], Generator], Factors]] = {"samples": samples, "random": random}
+STARTS: dict[str, Callable[[Tensor, int, Sequence[Sets], Generator], Factors]] = {"samples": samples, "random": random}
 
 
 def starting_factors(init: Any, data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:

@@ -243,15 +243,15 @@ def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     used, size = np.count_nonzero(norms), effective_size(norms)
     if capacity >= used:
         return
-    verdict = "so they cannot cover X evenly, but they may cover its large features"
+    verdict = "so the components cannot cover X evenly, but they may cover its large features"
     if capacity < size:
         enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
         least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
         error = f": the relative error is at least {least:.2f}" if data.complete else ""
-        verdict = f"so they cannot reproduce X{error}"
+        verdict = f"so the components cannot reproduce X{error}"
     even = max(1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
     warn_user(
-        f"{len(sets)} components of these sparsities have a total effective size of {capacity:.0f} {features}, but X "
+        f"n_components={len(sets)} at this sparsity gives a total effective size of {capacity:.0f} {features}, but X "
         f"has {used} nonzero {features} (of {m}; effective size {size:.0f}), {verdict}. Use more components, or a "
         f"sparsity of at most {np.floor(100 * even) / 100:.2f}",
         CapacityWarning,

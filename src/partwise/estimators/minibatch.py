@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from ..engine.validation import (
     as_known,
     as_penalties,
     as_switch,
-    as_verbosity,
     warn_of_capacity,
 )
 from ..runtime.compiled import clock
@@ -30,7 +28,7 @@ from ..runtime.interrupts import interrupts
 from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output
-from .restarts import warn_if_exhausted
+from .restarts import progress, warn_if_exhausted
 
 
 @with_options
@@ -179,18 +177,13 @@ class MiniBatchSparseNMF(Parts):
         tol, forget = as_amount(self.tol, "tol"), as_amount(self.forget_factor, "forget_factor", 1.0)
         max_time = None if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         shuffle, started = as_switch(self.shuffle, "shuffle"), clock()
-        with interrupts(), ExitStack() as stack:
-            tell = None
-            if as_verbosity(self.verbose):
-                from ..engine.progress import progress_line  # imports rich
-
-                tell = stack.enter_context(progress_line(type(self).__name__))
+        with interrupts(), progress(self) as line:
             if isinstance(data, Chunked):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
             epochs = Epochs(data, self._running, self._encoder, self._block, size, forget, rng)
-            watch = Watch(epochs, most, tol, 0.0, max_time, tell, started)
+            watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
             iterate(epochs, watch, order=(1,))
         self._store_parts(self._running.parts.T)
         self.n_iter_, self.n_steps_, self.stop_reason_ = watch.n_iter, epochs.steps, watch.reason

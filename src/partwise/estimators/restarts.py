@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -23,17 +23,24 @@ def best_fit(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = N
     rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
     results: list[Result] = []
     with interrupts() as interrupted:
-        while len(results) < n_init and not interrupted and not (hooks and hooks.stopped):
-            with ExitStack() as stack:
-                callbacks: list[Callback] = [hooks] if hooks else []
-                if as_verbosity(estimator.verbose):
-                    from ..engine.progress import progress_line  # imports rich
-
-                    count = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
-                    label = f"{type(estimator).__name__}{count}"
-                    callbacks.append(stack.enter_context(progress_line(label, modes=estimator._sparse_modes())))
+        while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
+            start = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
+            with progress(estimator, start, modes=estimator._sparse_modes()) as line:
+                callbacks = [callback for callback in (hooks, line) if callback]
                 results.append(fit(**options, random_state=rng, callback=combined(callbacks)))
     return min(results, key=lambda result: float(result.losses[-1]))
+
+
+@contextmanager
+def progress(estimator: Any, start: str = "", **options: Any) -> Iterator[Callback | None]:
+    """The callback of a progress line, or None if the estimator is not verbose."""
+    if not as_verbosity(estimator.verbose):
+        yield None
+        return
+    from ..engine.progress import progress_line  # imports rich
+
+    with progress_line(f"{type(estimator).__name__}{start}", **options) as callback:
+        yield callback
 
 
 def combined(callbacks: list[Callback]) -> Callback | None:

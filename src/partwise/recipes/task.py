@@ -1,4 +1,4 @@
-"""What all recipes share: how a fit starts, and when it stops."""
+"""The setup that all recipes share: options, validation, initial factors, checkpoints."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ Function = TypeVar("Function", bound=Callable[..., Result])
 RECIPES: dict[str, Callable[..., Result]] = {}
 
 IN_CHUNKS = (
-    "X comes in chunks of samples, and this method does not treat samples one by one: load X into memory, or take "
-    "ssnmf with solver='hals', 'multiplicative', 'greedy' or 'pivot' and without extrapolation"
+    "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
+    "solver='hals', 'multiplicative', 'greedy' or 'pivot' and without extrapolation"
 )
 
-STAGES = (0.2, 0.4, 0.6, 0.8)  # shares of the sparsity, for the gradual start
+STAGES = (0.2, 0.4, 0.6, 0.8)  # of the gradual start, relative to the requested sparsity
 
 
 def recipe(function: Function) -> Function:
-    """Enter a function among the recipes for matrices, and spell out its `Options`."""
+    """Register a function as a recipe for matrices, and add `Options` to its signature and docstring."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
 def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """The function with its `Options`, but for those it does not take, in its signature and its docstring.
+    """Add `Options`, except those in ``without``, to the signature and docstring of a function.
 
-    What it does not take is refused.
+    Unknown options raise TypeError.
     """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -69,13 +69,13 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
 
 class Task:
-    """X, the number of components, and the options, checked; `run` starts and ends the fit."""
+    """Validated X, number of components and options of a fit. `run` fits."""
 
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
         self.options = Options(**options)
         if self.options.callback is not None and not callable(self.options.callback):
-            raise ValueError(f"callback={self.options.callback!r} cannot be called")
+            raise ValueError(f"callback={self.options.callback!r} is not callable: give a function of an Iteration")
         self.checkpoint, source = (as_path(getattr(self.options, name), name) for name in ("checkpoint", "resume_from"))
         if self.checkpoint is not None:
             check_place(self.checkpoint)
@@ -83,7 +83,7 @@ class Task:
         self.resumed = None if source is None else Resumed.read(source)
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
-            raise ValueError("the activations of a Dask array stay in its workers, and no checkpoint can hold them")
+            raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
         self.rng = as_generator(self.options.random_state)
         if self.resumed is not None:
@@ -96,7 +96,7 @@ class Task:
         ]
 
     def read(self, X: Any) -> Data:
-        """X as data."""
+        """Validate X and wrap it as data."""
         missing = as_choice(self.options.missing, "missing", ("error", "em")) == "em"
         data = as_data(X, as_bytes(self.options.memory_limit, "memory_limit"), missing, self.options.observed)
         if not data.complete:
@@ -118,10 +118,10 @@ class Task:
         balance: bool = True,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
-        """Fit ``blocks`` to the data, or to ``data`` in its place, with the recipe's own defaults.
+        """Fit ``blocks`` to ``data`` (by default that of the task), with the recipe's defaults.
 
-        ``more`` are further factors; ``scaled`` is the mode that a start by name is scaled to X by; ``parameters`` are
-        those that make it another fit, and that neither the blocks nor the shape of X show.
+        ``more`` are further factors. ``scaled`` is the mode whose factor is scaled such that a start by name has the
+        norm of X. ``parameters`` identify the fit in a checkpoint, beyond the blocks and the shape of X.
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
@@ -178,7 +178,7 @@ class Task:
     def gradual(
         self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
     ) -> Factors:
-        """Factors from a few iterations at each of several lower sparsities."""
+        """Return initial factors from a few iterations at each of several lower sparsities."""
         own = blocks[: len(blocks) - len(more)]
         first = [b.sets.relaxed(STAGES[0]) for b in own]
         factors = [*self.starting_factors("samples", first, scaled), *more]
@@ -188,7 +188,7 @@ class Task:
         return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
-        """The blocks, with what is known left alone: its other side takes the scale."""
+        """Return the blocks with known columns kept fixed. The other side carries their scale."""
         blocks = list(blocks)
         for mode, known in enumerate(self.known):
             if known is None:
@@ -196,41 +196,41 @@ class Task:
             sets, others = blocks[mode].sets, blocks[1 - mode].sets
             if not plain or not isinstance(sets, Columns) or not (isinstance(others, Columns) or others.scale_free):
                 name = ("fixed_activations", "fixed_components")[mode]
-                raise ValueError(f"{name} cannot be kept by this method, which binds all parts together: take ssnmf")
+                raise ValueError(f"{name} is not available for this method, which couples all components: use ssnmf")
             blocks[mode] = blocks[mode].keeping(known)
             if isinstance(others, Columns):
                 blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
         return blocks
 
     def whole(self) -> Matrix:
-        """The data, for methods that need all of it in one place."""
+        """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
         if not self.data.complete:
-            raise ValueError("this method needs all entries of X: impute those that are missing, or take ssnmf")
+            raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
 
     def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
-        """Refuse what cannot be done chunk by chunk."""
+        """Raise ValueError for methods and starts that are not available for X in chunks."""
         if not blocks[0].sets.by_rows:
             raise ValueError(
-                "sparsity on the activations binds all samples together, and X comes in chunks of them: load X into "
-                "memory, or put the sparsity on the components"
+                "a sparsity of the activations couples all samples, but X is read in chunks of samples: load X into "
+                "memory, or set the sparsity of the components instead"
             )
         if not blocks[0].separable:
             raise ValueError(IN_CHUNKS)
         if isinstance(start, str) and start == "gradual":
-            raise ValueError("init='gradual' needs X in memory: take 'samples' or 'random'")
+            raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
 
     def check_missing(self, order: Sequence[int], start: Any) -> None:
-        """Refuse what cannot be done while entries are missing."""
-        if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss after the parts would take one pass more
-            raise ValueError("X has missing entries and comes in chunks of samples: load it into memory, or take ssnmf")
+        """Raise ValueError for methods and starts that are not available with missing entries."""
+        if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss would need another pass
+            raise ValueError("X has missing entries and is read in chunks: load X into memory, or use ssnmf")
         if isinstance(start, str) and start == "nndsvd":
-            raise ValueError("init='nndsvd' needs all entries of X: take 'samples' or 'random'")
+            raise ValueError("init='nndsvd' needs all entries of X: use 'samples' or 'random'")
 
     def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
-        """Factors to start from; those by name are scaled to X, in the mode ``scaled``, the others having norm 1."""
+        """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
         factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
             kept = [s.kept for s in sets]
@@ -241,9 +241,9 @@ class Task:
         return factors
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
-        """Factors by name, or the user's own."""
+        """Return the initial factors, by name or as given by the user."""
         factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
-        if isinstance(self.data, Matrix) and self.data.unseen.size:  # nothing is known of these samples
+        if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
             factors[0][self.data.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
@@ -251,7 +251,7 @@ class Task:
         return factors
 
     def limits(self, tol: float) -> dict[str, Any]:
-        """When to stop, checked."""
+        """Return the validated limits of the loop."""
         asked = self.options
         return {
             "max_iter": as_count(asked.max_iter, "max_iter"),
@@ -263,7 +263,7 @@ class Task:
         }
 
     def encoder(self, block: Block) -> Block | None:
-        """How the activations of new samples are found: as the fit's own, if samples do not bind each other."""
+        """The block that solves for the activations of new samples; None if its sets couple the samples."""
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None

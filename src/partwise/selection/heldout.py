@@ -34,7 +34,7 @@ class Observed:
             raise ValueError("select needs X in memory, but this X is read in chunks: give a random subset of samples")
         if isinstance(data, Missing):
             check_seen(data.counts(1))
-            return cls(data.matrix, None if isinstance(data, MissingSparse) else data.observed(slice(None)))
+            return cls(data.matrix, data.observed(slice(None)) if isinstance(data, MissingDense) else None)
         if not isinstance(data, SparseData):
             return cls(data.matrix)
         if data.shape[0] * data.shape[1] > DENSE_ENTRIES:

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 
 from ..engine.progress import counting_line
-from ..engine.validation import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path
+from ..engine.validation import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path, as_verbosity
 from .heldout import Observed
 from .paths import KEYWORDS, Plan, Record, fit_path
 from .records import SearchRecords
@@ -106,7 +106,11 @@ def select(
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
     jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [key for key in reversed(wanted) if key not in finished.records]  # slowest (largest rank) first
-    line = counting_line("select", len(wanted), len(wanted) - len(left)) if verbose else nullcontext(lambda: None)
+    line = (
+        counting_line("select", len(wanted), len(wanted) - len(left))
+        if as_verbosity(verbose)
+        else nullcontext(lambda: None)
+    )
     with line as advance:
         for record in fit_paths(entries, plan, left, jobs):
             finished.add(record)

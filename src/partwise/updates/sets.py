@@ -53,13 +53,18 @@ class Sets(Protocol):
         """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         ...
 
-    def relaxed(self, share: float) -> Any:
+    def relaxed(self, share: float) -> Sets:
         """The sets with their sparsity multiplied by ``share``."""
         ...
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Project ``factor`` in place. ``near`` breaks ties among equally near points."""
         ...
+
+
+def has_unit_norm(projection: Projection) -> bool | None:
+    """Whether all points of a set have norm 1; None if a user's own set does not say so."""
+    return getattr(projection, "unit_norm", None)
 
 
 def solved_fast(projection: Projection) -> TypeGuard[Hoyer | HoyerBetween]:
@@ -112,12 +117,12 @@ class Columns:
     @cached_property
     def unit_norm(self) -> bool:
         """Whether every column has norm 1, so that the other factor carries the scale."""
-        return all(getattr(s, "unit_norm", False) for s in self.sets)
+        return all(has_unit_norm(s) is True for s in self.sets)
 
     @cached_property
     def scale_free(self) -> bool:
         """Whether every column may be multiplied by any positive number."""
-        return not any(getattr(s, "unit_norm", True) for s in self.sets if not isinstance(s, Kept))
+        return all(has_unit_norm(s) is False for s in self.sets if not isinstance(s, Kept))
 
     @property
     def by_rows(self) -> bool:
