@@ -50,9 +50,10 @@ def descend_rows(columns: Any, cross: Any, gram: Any, tol: float) -> None:
         for a in range(r):
             h[a] = columns[a, i]
         for a in range(r):
-            slope[a] = -cross[a, i]
+            total = -cross[a, i]
             for l in range(r):
-                slope[a] += gram[a, l] * h[l]
+                total += gram[a, l] * h[l]
+            slope[a] = total
         first = -1.0
         for _ in range(r * r):
             best, where, change = 0.0, -1, 0.0
