@@ -321,7 +321,7 @@ def test_the_estimator_refuses_it_too(options, X):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda X: X[X[:, 0] > 0.1], r"unknown size: call X.compute_chunk_sizes\(\)"),
+        (lambda X: X[X[:, 0] > 0.1], r"unknown size \(nan\): call X.compute_chunk_sizes\(\)"),
         (lambda X: X.rechunk(((40, 0, 110), 24)), "chunk 1 of X is empty"),
         (lambda X: X[:, 0], "1D|shape"),
         (lambda X: X[None], "dim 3|shape"),
@@ -378,6 +378,7 @@ print(len(model.fit(np.random.default_rng(0).random((9, 8))).components_))
 
 def test_without_distributed_threads_do(monkeypatch, X):
     monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr("dask.base._DISTRIBUTED_AVAILABLE", False)  # Dask remembers whether it has found it
     given, seen = counted(X)
     assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
     assert seen

@@ -147,6 +147,7 @@ def test_the_planted_rank_is_found_and_its_parts_are_found_again():
     assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
 
 
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")  # threads share the filters, whichever sets them
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_the_same_table_whatever_the_number_of_workers(X, backend):
     with joblib.parallel_config(backend=backend):
