@@ -7,12 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-<<<<<<< HEAD
 from filemakers import save_images, save_matrix
-=======
-from filemakers import save_images
-from scipy.io import mmwrite
->>>>>>> faces
 
 import partwise as pw
 from partwise.cli import main
@@ -32,11 +27,7 @@ def a_folder(tmp_path, rng, monkeypatch):
     for folder in ("faces", "cells", "folder.pw", "folder.txt", "folder.csv", "folder.npy"):
         (tmp_path / folder).mkdir()
     save_images(tmp_path / "faces", rng.integers(0, 256, (5, 3, 2), dtype=np.uint8))
-<<<<<<< HEAD
     save_matrix(tmp_path / "cells" / "matrix.mtx", sp.csr_array(X.T))
-=======
-    mmwrite(tmp_path / "cells" / "matrix.mtx", sp.coo_array(X.T))
->>>>>>> faces
     for name, length in (("barcodes", 9), ("features", 6)):
         (tmp_path / "cells" / f"{name}.tsv").write_text("".join(f"{name}{i}\n" for i in range(length)))
     (tmp_path / "no.txt").write_bytes(b"\xff\xfe")
