@@ -297,5 +297,5 @@ def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
 def test_activations_that_die_with_their_worker_say_so(mortal, X):
     result = pw.ssnmf(chunked(X), 4, **SHORT)
     os.kill(*mortal.run(os.getpid).values(), signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"activations of chunk \d were lost with their worker: use transform"):
+    with pytest.raises(RuntimeError, match=r"activations of chunk \d were lost with their worker: call transform"):
         result.activations.compute()
