@@ -108,7 +108,7 @@ BAD = {
     ),
     "negative": (np.where(np.arange(24).reshape(2, 3, 4) == 6, -1, 1), r"X\[0, 1, 2\] is -1"),
     "complex": (np.ones((2, 2, 2), dtype=complex), "Complex data not supported"),
-    "text": (np.full((2, 2, 2), "a"), "X must be real"),
+    "text": (np.full((2, 2, 2), "a"), "X must contain real numbers"),
     "masked": (np.ma.masked_array(np.ones((2, 2, 2))), "mask would be ignored"),
     "huge": (np.full((2, 2, 2), 1e300), "rescale X"),
     "COO, negative": (pw.COO([[0], [1], [1]], [-2.0], (1, 2, 2)), r"X\[0, 1, 1\] is -2"),
@@ -131,7 +131,7 @@ def test_useless_data_is_refused(X, message):
         ([[0], [2]], [1.0], (2, 2), r"coords from 2 to 2 for mode 1: they must be in 0 … 1"),
         ([[-1], [0]], [1.0], (2, 2), "coords from -1 to -1 for mode 0"),
         ([[0.5], [0]], [1.0], (2, 2), "coords must be integers"),
-        ([[0], [0]], ["a"], (2, 2), "values must be real"),
+        ([[0], [0]], ["a"], (2, 2), "values must contain real numbers"),
     ],
 )
 def test_useless_coordinates_are_refused(coords, values, shape, message):
