@@ -108,7 +108,7 @@ def test_what_is_locked_is_one_sentence(here, capsys, commands, name):
     (here / name).chmod(0)
     for command in commands:
         if "x.npy" not in command[:2] or name != "x.npy":
-            refused([word.format(name) for word in command], capsys, 1, name, "Permission denied")
+            refused([word.format(name) for word in command], capsys, 1, name, "cannot", "read")
     (here / name).chmod(0o700)
 
 
