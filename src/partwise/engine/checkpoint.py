@@ -1,4 +1,4 @@
-"""Checkpoints: a running fit in a file, from which it goes on as if it had never stopped, bit for bit."""
+"""Checkpoints: save a running fit to a file, and resume it bit for bit."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FORMAT = 2  # of the state of a fit; a reader takes no other
 
 
 class CheckpointWarning(RuntimeWarning):
-    """A checkpoint could not be written; the fit goes on."""
+    """A checkpoint could not be written. The fit continues."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a fit is about, by name: a fit can go on from a checkpoint if all of it is the same.
+    """The identity of a fit, as named fields. A fit can be resumed from a checkpoint if all of them are equal.
 
-    A field that is new needs a default, which says what fits did before there was the field: so old files stay good.
+    A new field needs a default that describes fits made before the field existed, so that old files remain valid.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ class Problem:
     n_components, blocks, order, before, balance
         As in `factorize`.
     revives : bool
-        Whether dead components start again.
+        Whether dead components are restarted.
     init : str
-        The name of the start; "given" if it was the user's own.
+        The name of the start; "given" for the user's own factors.
     parameters : dict
-        What else the recipe was asked for, where the blocks do not show it.
+        Parameters of the recipe that the blocks do not show.
     digest : str, optional
-        Of the values of X. Reserved: it is not written and not compared yet.
+        A digest of the values of X. Reserved: not written or compared yet.
     """
 
     shape: tuple[int, ...]
@@ -140,12 +140,12 @@ class Checkpoint:
             write(self.path, header, arrays)
         except OSError as error:
             if not self.failed:
-                warn_user(f"no checkpoint can be written to {self.path}: {error}; the fit goes on", CheckpointWarning)
+                warn_user(f"no checkpoint can be written to {self.path}: {error}; the fit continues", CheckpointWarning)
             self.failed = True
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path where no checkpoint can be written, or where something else would be lost."""
+    """Refuse a path that cannot be written, or that holds something other than a checkpoint."""
     if path.exists():
         try:
             kind = kind_of(path)
@@ -245,16 +245,16 @@ class Resumed:
             raise ValueError(f"resume_from={name!r} was drawn with another random_state: give the same, or None")
 
     def factors(self, data: Data) -> Factors:
-        """The factors to go on with."""
+        """The factors to resume with."""
         activations, *others = self.fit["factors"]
         if isinstance(data, Chunked):
             activations = data.hold(Given(activations), activations.shape[1])
         return [activations, *others]
 
     def restore(self, fit: Fit, mode: int) -> None:
-        """Give a fit, made of `factors`, the rest of its state; ``mode`` is what it updates next.
+        """Restore the rest of the state of a fit that was made of `factors`; ``mode`` is updated next.
 
-        That the data is the same shows in the loss: it must be what it was.
+        Other data is recognised by its loss, which must be that of the checkpoint.
         """
         fit.restore(self.fit)
         loss, known, data = fit.first_loss(mode), float(self.history["losses"][-1]), fit.data
@@ -264,7 +264,7 @@ class Resumed:
                 f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: its factors leave a loss of "
                 f"{known:g} there, and of {loss:g} for this X and these parameters"
             )
-        fit.restore(self.fit)  # where X comes in chunks, the pass has summed up anew
+        fit.restore(self.fit)  # for X in chunks, computing the loss has replaced the sums
 
 
 def same(a: Any, b: Any) -> bool:

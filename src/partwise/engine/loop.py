@@ -31,10 +31,10 @@ from .summary import summary
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a callback is told after each iteration (0 is the start). Returning True stops the fit.
+    """The argument of a callback, which is called after each iteration; iteration 0 is the start.
 
-    ``factors`` are the fit's own arrays, which the next iteration overwrites: copy what you keep. Where X comes in
-    chunks the activations, ``factors[0]``, are out of reach.
+    A callback that returns True stops the fit. ``factors`` are overwritten by the next iteration: copy what you keep.
+    If X is processed in chunks, the activations ``factors[0]`` are not available.
     """
 
     n_iter: int
@@ -50,30 +50,30 @@ Callback = Callable[[Iteration], Any]
 
 @dataclass(frozen=True)
 class Result:
-    """Factors, how they were reached, and why the fit stopped.
+    """The result of a fit: factors, history, and why the fit stopped.
 
     Attributes
     ----------
     factors : list
-        [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ. Of a tensor one for each mode.
+        [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
     losses, times : arrays
-        ½‖X − model‖² plus penalties, and seconds since the call without those spent on compiling: at the start and
-        after each iteration.
+        The loss ½‖X − model‖² plus penalties, and the seconds since the call, at the start and after each iteration.
+        Time spent on compiling is not counted.
     n_iter : int
     converged : bool
         Whether a tolerance was met.
     stop_reason : str
-        Why the fit stopped, in a sentence.
+        Why the fit stopped.
     relative_error : float
         ‖X − model‖ / ‖X‖.
     exhausted : bool
-        Whether a tolerance was asked for, and max_iter iterations were too few to meet it.
+        Whether the fit reached max_iter before it met its tolerance.
     middle : array or None
-        D (r × r), where the model is activations·D·components.
+        D (r × r), if the model is activations · D · components.
     weights : array of shape (r,), or None
-        Of the components of a tensor, whose model is Σ_j weights_j · factors[0][:, j] ∘ factors[1][:, j] ∘ …
+        The weights of the components of a tensor. The model is Σ_j weights_j · factors[0][:, j] ∘ factors[1][:, j] ∘ …
     encoder : Block or None
-        How the activations of new samples are found, where samples can be solved one by one.
+        How activations of new samples are computed, if samples are independent of each other.
     """
 
     factors: Factors
@@ -91,34 +91,34 @@ class Result:
 
     @property
     def activations(self) -> Array:
-        """How much of each part is in each sample (samples × r); of matrices alone."""
+        """The activations (samples × r). For matrices only."""
         return self._of_matrix("activations")[0]
 
     @property
     def components(self) -> Array:
-        """The parts, one a row (r × features); of matrices alone."""
+        """The components as rows (r × features). For matrices only."""
         return self._of_matrix("components")[1].T
 
     @property
     def sparsity(self) -> Array:
-        """The achieved Hoyer sparsity of each part."""
+        """The Hoyer sparsity of each component."""
         return np.asarray(hoyer_sparsity(self.components, axis=1))
 
     @property
     def activation_sparsity(self) -> Array:
-        """The achieved Hoyer sparsity of each column of the activations."""
+        """The Hoyer sparsity of each column of the activations."""
         return np.asarray(hoyer_sparsity(self.activations, axis=0))
 
     @property
     def sparsities(self) -> list[Array]:
-        """The achieved Hoyer sparsity of each column, one array for each factor."""
+        """The Hoyer sparsity of each column, as one array per factor."""
         return [np.asarray(hoyer_sparsity(f, axis=0)) for f in self.factors]
 
     def _of_matrix(self, name: str) -> Factors:
         if len(self.factors) != 2:
             raise AttributeError(
-                f"{name}: a tensor of {len(self.factors)} modes has no two sides; take factors[mode], sparsities[mode] "
-                "and weights"
+                f"{name}: a tensor of {len(self.factors)} modes has no {name}; use factors[mode], sparsities[mode] and "
+                "weights"
             )
         return self.factors
 
@@ -152,34 +152,34 @@ def factorize(
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
 ) -> Result:
-    """Improve ``factors`` (overwritten), one block after the other, until something says stop.
+    """Improve ``factors`` (overwritten), one block after the other, until a stopping rule applies.
 
     Parameters
     ----------
     order : sequence of modes
-        Which factor is updated when, in each iteration. The loss comes from the statistics of the last.
+        The order of the updates in each iteration. The loss comes from the statistics of the last one.
     before : sequence of modes
         Factors to update once before the first iteration.
     max_iter, max_time
-        Iterations and seconds at most.
+        The largest number of iterations and of seconds.
     tol : float
-        Stop when an iteration lowers the loss by no more than this share of it; 0: never.
+        Stop when the relative decrease of the loss is at most this; 0: never.
     kkt_tol : float
-        Stop when no factor's fixed-point residual exceeds this; 0: never (and it is not computed).
+        Stop when the fixed-point residual of every factor is at most this; 0: never, and it is not computed.
     callback : callable
         Called with an `Iteration` at the start and after each iteration; True stops the fit.
     revive : bool
-        Whether components that add nothing start again where the fit is worst (never under a penalty).
+        Whether dead components are restarted where the fit is worst (never under a penalty).
     balance : bool
-        Give all factors but the first unit norm at the end, if no set and no penalty minds.
+        Give all factors but the first unit norm at the end, if sets and penalties allow it.
     started : float
-        When the clock of ``times`` began (`compiled.clock`); by default now.
+        The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
-        Threads; by default as many as BLAS may take.
+        The number of threads; by default that of BLAS.
     checkpoint : Checkpoint
-        Where the state of the fit is written to now and then, and at the end.
+        Where the state of the fit is saved at intervals and at the end.
     resumed : Resumed
-        The state to go on from; ``factors`` are its factors.
+        The state to resume from; ``factors`` are its factors.
     """
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
