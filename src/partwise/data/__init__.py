@@ -17,7 +17,7 @@ from .chunks import Chunked, Held, named, released_on_error
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Form, Matrix, Sliced, Whole, Wrapped
+from .matrix import Data, Form, Matrix, Sliced, Whole, Wrapped, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .sparse import SparseData
@@ -47,6 +47,7 @@ __all__ = [
     "as_tensor",
     "check_seen",
     "check_unmasked",
+    "checksum",
     "is_lazy",
     "named",
     "released_on_error",

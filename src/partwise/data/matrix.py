@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -58,6 +59,10 @@ class Data(Protocol):
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         """‖X − model‖², computed from the residual: accurate near a perfect fit, where the statistics cancel."""
+        ...
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values of X for `checksum`, in an order that does not depend on the memory layout or on chunks."""
         ...
 
 
@@ -148,6 +153,9 @@ class InMemory(ABC):
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
         """The same, computed by a pass over X."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Array]: ...
 
 
 class Matrix(InMemory):
@@ -263,6 +271,9 @@ class Wrapped(ABC):
     def matrix(self) -> Any:
         return self.data.matrix
 
+    def pieces(self) -> Iterator[Array]:
+        return self.data.pieces()
+
     def sqnorms(self, mode: int) -> Array:
         return self.data.sqnorms(mode)
 
@@ -294,6 +305,14 @@ def check_shape(shape: tuple[int, ...]) -> None:
     """Raise ValueError if X is not samples × features, or is empty."""
     if len(shape) != 2 or not all(shape):
         raise ValueError(f"X has shape {shape}: X must be samples × features, with at least one of each")
+
+
+def checksum(data: Data) -> str:
+    """A checksum of X, to recognise it in a later process. A CRC, because reading X should take most of the time."""
+    found = crc32(repr((data.shape, data.dtype.name)).encode())
+    for piece in data.pieces():
+        found = crc32(np.ascontiguousarray(piece).data, found)
+    return f"{found:08x}"
 
 
 @kernel

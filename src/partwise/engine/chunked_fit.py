@@ -147,6 +147,9 @@ class Streamed(Fit):
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Go on from a snapshot, whose factors the fit has been made of."""
         super().restore(snapshot)
+        if "last" not in snapshot:  # of a fit in memory, which keeps no sums
+            self.sum_up()
+            return
         cross, own = snapshot["last"]
         self.last, self.totals = Stats(cross, own, self.data.sqnorm), snapshot["totals"]
 
@@ -156,9 +159,13 @@ class Streamed(Fit):
         return cast(Held, self.factors[0])
 
     def first_loss(self, mode: int) -> float:
-        """The loss at the start, from a pass that only sums up."""
-        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
+        """The loss at the start."""
+        self.sum_up()
         return self.loss(mode)
+
+    def sum_up(self) -> None:
+        """Pass over X without changing the activations."""
+        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
 
     def statistics(self, mode: int) -> Stats:
         """The statistics of the parts."""

@@ -193,7 +193,7 @@ def factorize(
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads), released_on_error(factors):
         if resumed is not None:
-            resumed.restore(fit, order[0])
+            fit.restore(resumed.fit)
             watch.resume(**resumed.history)
         iterate(fit, watch, order, before, save)
     if balance and not penalised and all(b.sets.scale_free for b in blocks):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
+from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
 from ..engine.loop import Result, factorize
 from ..engine.options import Keywords, Options, described, parameters
 from ..engine.running import give_unit_norm
@@ -144,17 +144,21 @@ class Task:
                 **limits,
             )
 
-        own = blocks[: len(blocks) - len(more)]
+        sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
+        saved = self.checkpoint is not None or self.resumed is not None  # checksums take time
         problem = Problem(
             tuple(self.data.shape),
             self.data.dtype.name,
+            values_checksum(self.data) if saved else "",
             self.r,
             tuple(blocks),
             tuple(order),
             tuple(before),
             balance,
             revive,
-            start if isinstance(start, str) else "given",
+            factors_checksum(self.starting_factors(start, sets, scaled))
+            if saved and not isinstance(start, str)
+            else start,
             dict(parameters or {}),
         )
         if self.resumed is not None:
@@ -168,7 +172,7 @@ class Task:
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
+                factors = [*self.starting_factors(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
