@@ -89,7 +89,8 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
         from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
-    limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
+    limit = LIMIT if memory_limit is None else memory_limit
+    stored = as_stored(X, limit)
     return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
 
 
