@@ -38,9 +38,6 @@ def bisparse(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples.
     middle : {"diagonal", "full"}
@@ -52,10 +49,6 @@ def bisparse(
         leaves components unused.
     projection : {"fast", "sorted", "hoyer"}
         The algorithm of the projection. All give the same result.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

@@ -31,9 +31,6 @@ def grouped(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity : float in [0, 1]
         The mean Hoyer sparsity over all components.
     side : {"components", "activations"}
@@ -41,10 +38,6 @@ def grouped(
     kkt_tol : float, default=0.0
         Stop when no column, at its current sparsity, would move by more than this fraction of its norm. 0 disables
         this.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

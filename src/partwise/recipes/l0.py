@@ -34,9 +34,6 @@ def l0(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     nonzeros : int
         The largest number of nonzeros.
     side : {"components", "activations"}
@@ -49,10 +46,6 @@ def l0(
         Choose supports in every ``every``-th iteration, and improve both factors on fixed supports in between, as
         Peharz and Pernkopf do. Set ``tol=0`` then, so that the fit does not stop before the next choice. Ignored by
         "sequential".
-
-    Returns
-    -------
-    Result
 
     Notes
     -----
@@ -102,19 +95,12 @@ def l0_path(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     nonzeros : int
         The largest number of nonzeros.
     side : {"activations", "components"}
         Limit the components in each sample, or (the same for X transposed) in each feature.
     refit : bool
         Solve again for the selected components without the penalty, which removes its shrinkage.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

@@ -36,18 +36,11 @@ def nsnmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     theta : float in [0, 1]
         The amount of smoothing. 0 is plain NMF; 1 averages all components into one.
     loss : {"squared", "kl"}
         With "kl", ``Result.losses`` are divergences, the relative error passed to a callback is nan, and ``kkt_tol`` is
         not available.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -66,7 +59,7 @@ def nsnmf(
     r, free, theta = task.r, as_columns(None, task.r), as_amount(theta, "theta", 1.0)
     smoothing = (1 - theta) * np.eye(r) + theta / r
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
-        if task.options.kkt_tol:
+        if task.options["kkt_tol"]:
             raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
         data: Any = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), free)] * 2

@@ -32,9 +32,6 @@ def nnsc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     l1 : float
         The penalty. Its effect depends on the scale of X.
     side : {"activations", "components"}
@@ -42,10 +39,6 @@ def nnsc(
     method : {"sequential", "hoyer"}
         Sequential passes for both factors, or Hoyer's updates: multiplicative for the penalised side, a gradient step
         and normalisation for the other.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -91,19 +84,12 @@ def snmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     beta : float
         The squared ℓ1 penalty, which makes one side sparse.
     eta : float, optional
         The squared ℓ2 penalty on the other side. By default the square of X's largest entry, as in Kim and Park's code.
     side : {"activations", "components"}
         The side to make sparse.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

@@ -50,9 +50,6 @@ def ssnmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component (over the features), or of its activations (over the samples). A
         *tuple* is an interval. Only one of the two can be given. The constrained side has unit norm, and the other side
@@ -73,10 +70,6 @@ def ssnmf(
         (`benchmarks/extrapolation.py` measures it), but the loss may rise occasionally.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

@@ -15,7 +15,7 @@ from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.options import Keywords, Options, described, parameters
+from ..engine.options import TABLE, Keywords, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
@@ -25,6 +25,7 @@ from ..statistics import gram
 from ..updates import Columns, Sets
 
 Side = Literal["activations", "components"]
+FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
 Function = TypeVar("Function", bound=Callable[..., Result])
 
 
@@ -39,16 +40,16 @@ STAGES = (0.2, 0.4, 0.6, 0.8)  # of the gradual start, relative to the requested
 
 
 def recipe(function: Function) -> Function:
-    """Register a function as a recipe for matrices, and add `Options` to its signature and docstring."""
+    """Register a function as a recipe for matrices, and add the options to its signature and docstring."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
 def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """Add `Options`, except those in ``without``, to the signature and docstring of a function.
+    """Add the options, except those in ``without``, to the signature and docstring of a function.
 
-    Unknown options raise TypeError.
+    X, n_components and the result are added to the docstring, too. Unknown options raise TypeError.
     """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -64,7 +65,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
-    checked.__doc__ = described(function.__doc__, signature)
+    checked.__doc__ = full_docstring(function.__doc__, signature, "Returns\n-------\nResult\n\n")
     return cast(Function, checked)
 
 
@@ -73,32 +74,35 @@ class Task:
 
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
-        self.options = Options(**options)
-        if self.options.callback is not None and not callable(self.options.callback):
-            raise ValueError(f"callback={self.options.callback!r} is not callable: give a function of an Iteration")
-        self.checkpoint, source = (as_path(getattr(self.options, name), name) for name in ("checkpoint", "resume_from"))
+        self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
+        callback = self.options["callback"]
+        if callback is not None and not callable(callback):
+            raise ValueError(f"callback={callback!r} is not callable: give a function of an Iteration")
+        self.checkpoint = as_path(self.options["checkpoint"], "checkpoint")
+        source = as_path(self.options["resume_from"], "resume_from")
         if self.checkpoint is not None:
             check_place(self.checkpoint)
-        self.every = as_count(self.options.checkpoint_every, "checkpoint_every")
+        self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
-        self.rng = as_generator(self.options.random_state)
+        self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
-            given = isinstance(self.options.random_state, numbers.Integral)
+            given = isinstance(self.options["random_state"], numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
         self.before = self.rng.bit_generator.state
+        fixed = {name: self.options[name] for name in FIXED}
         self.known = [
-            as_known(getattr(self.options, name), self.r, length, name, self.data.dtype)
-            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=False)
+            as_known(rows, self.r, length, name, self.data.dtype)
+            for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 
     def read(self, X: Any) -> Data:
         """Validate X and wrap it as data."""
-        missing = as_choice(self.options.missing, "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options.memory_limit, "memory_limit"), missing, self.options.observed)
+        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -125,7 +129,7 @@ class Task:
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
-        start = init if self.options.init is None else self.options.init
+        start = init if self.options["init"] is None else self.options["init"]
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, start)
         if not self.data.complete:
@@ -195,8 +199,9 @@ class Task:
                 continue
             sets, others = blocks[mode].sets, blocks[1 - mode].sets
             if not plain or not isinstance(sets, Columns) or not (isinstance(others, Columns) or others.scale_free):
-                name = ("fixed_activations", "fixed_components")[mode]
-                raise ValueError(f"{name} is not available for this method, which couples all components: use ssnmf")
+                raise ValueError(
+                    f"{FIXED[mode]} is not available for this method, which couples all components: use ssnmf"
+                )
             blocks[mode] = blocks[mode].keeping(known)
             if isinstance(others, Columns):
                 blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
@@ -254,12 +259,12 @@ class Task:
         """Return the validated limits of the loop."""
         asked = self.options
         return {
-            "max_iter": as_count(asked.max_iter, "max_iter"),
-            "tol": tol if asked.tol is None else as_amount(asked.tol, "tol"),
-            "kkt_tol": as_amount(asked.kkt_tol, "kkt_tol"),
-            "max_time": None if asked.max_time is None else as_amount(asked.max_time, "max_time", np.inf),
-            "callback": asked.callback,
-            "n_threads": None if asked.n_threads is None else as_jobs(asked.n_threads, "n_threads"),
+            "max_iter": as_count(asked["max_iter"], "max_iter"),
+            "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
+            "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
+            "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
+            "callback": asked["callback"],
+            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

@@ -30,16 +30,9 @@ def tpc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
         is an interval; None is an open end.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
