@@ -7,15 +7,15 @@ from .l0 import l0, l0_path
 from .nmfsc import nmfsc
 from .nsnmf import nsnmf
 from .penalised import nnsc, snmf
-from .ssnmf import SOLVERS, cheap_sweeps, ssnmf
-from .task import RECIPES
+from .ssnmf import SOLVERS, ssnmf
+from .task import RECIPES, Task
 from .tpc import tpc
 
 __all__ = [
     "RECIPES",
     "SOLVERS",
+    "Task",
     "bisparse",
-    "cheap_sweeps",
     "cp",
     "encode",
     "grouped",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,12 +16,11 @@ from ..engine.middle_factor import WithMiddle
 from ..engine.options import Keywords
 from ..engine.running import exact_relative_error, split_weights
 from ..engine.starts import Factors
-from ..engine.tensor_starts import starting_factors
+from ..engine.tensor_starts import starting_tensor_factors
 from ..engine.validation import as_columns, as_count, warn_of_capacity
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
-from .ssnmf import cheap_sweeps
 from .task import Task, spelled_out
 
 
@@ -87,8 +85,8 @@ def cp(
     sets = as_modes(sparsity, len(shape), r, projection)
     for mode, s in enumerate(sets):
         warn_of_capacity(s, task.data, mode)
-    passes = [cheap_sweeps(math.prod(shape) // n, r) if sweeps is None else as_count(sweeps, "sweeps") for n in shape]
-    blocks = [Block(Sequential(n), s) for n, s in zip(passes, sets, strict=True)]
+    asked = None if sweeps is None else as_count(sweeps, "sweeps")
+    blocks = [Block(Sequential(asked or task.sweeps(mode)), s) for mode, s in enumerate(sets)]
     init = "gradual" if sparsity else "samples"
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X suffice
@@ -138,7 +136,7 @@ class TensorTask(Task):
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        return starting_factors(start, self.data, self.r, sets, self.rng)
+        return starting_tensor_factors(start, self.data, self.r, sets, self.rng)
 
 
 def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:

@@ -9,8 +9,7 @@ from ..engine.loop import Result
 from ..engine.options import Keywords
 from ..engine.validation import as_amount, as_choice, as_columns, as_side
 from ..projections import HoyerBetween
-from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
-from .ssnmf import cheap_sweeps
+from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential, Update
 from .task import Side, Task, recipe
 
 
@@ -54,14 +53,14 @@ def nnsc(
     """
     task = Task(X, n_components, options)
     mode, l1 = as_side(side), as_amount(l1, "l1")
-    unit = Columns.same(HoyerBetween(), task.r)
-    free = as_columns(None, task.r)
     if as_choice(method, "method", ("sequential", "hoyer")) == "hoyer":
-        blocks = [Block(Multiplicative(l1=l1), free, l1=l1), Block(Halving(), unit)]
+        updates: tuple[Update, Update] = Multiplicative(l1=l1), Halving()
     else:
-        sweeps = [cheap_sweeps(task.data.shape[1 - m], task.r) for m in (mode, 1 - mode)]
-        blocks = [Block(Sequential(sweeps[0]), free, l1=l1), Block(Sequential(sweeps[1]), unit)]
-    return task.run(blocks if mode == 0 else blocks[::-1], order=(1 - mode, mode), before=(mode,), scaled=mode)
+        updates = Sequential(task.sweeps(mode)), Sequential(task.sweeps(1 - mode))
+    penalised = Block(updates[0], as_columns(None, task.r), l1=l1)
+    unit = Block(updates[1], Columns.same(HoyerBetween(), task.r))
+    blocks = [penalised, unit] if mode == 0 else [unit, penalised]
+    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)
 
 
 @recipe

@@ -94,7 +94,7 @@ def ssnmf(
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
-        cheap = 1 if faithful else cheap_sweeps(task.data.shape[1 - mode], r)
+        cheap = 1 if faithful else task.sweeps(mode)
         if sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
             update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
@@ -112,11 +112,6 @@ def ssnmf(
         tol=0.0 if faithful else 1e-4,
         revive=not faithful,
     )
-
-
-def cheap_sweeps(other: int, r: int) -> int:
-    """The number of sweeps, 1 to 4, that cost about half as much as the statistics. One sweep costs r/other of them."""
-    return min(max(round(0.5 * other / r), 1), 4)
 
 
 def as_solver(name: Any, asked: Any, cheap: int, parameter: str) -> Update:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +19,21 @@ from ..engine.loop import Result, factorize
 from ..engine.options import TABLE, Keywords, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
-from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
+from ..engine.validation import (
+    as_amount,
+    as_bytes,
+    as_choice,
+    as_columns,
+    as_count,
+    as_generator,
+    as_jobs,
+    as_known,
+    as_path,
+)
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
-from ..updates import Columns, Sets
+from ..updates import Columns, Sequential, Sets
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -172,7 +183,7 @@ class Task:
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
+                factors = [*self.scaled_start(start, [b.sets for b in own], scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
@@ -185,7 +196,7 @@ class Task:
         """Return initial factors from a few iterations at each of several lower sparsities."""
         own = blocks[: len(blocks) - len(more)]
         first = [b.sets.relaxed(STAGES[0]) for b in own]
-        factors = [*self.starting_factors("samples", first, scaled), *more]
+        factors = [*self.scaled_start("samples", first, scaled), *more]
         for share in STAGES if first != [b.sets for b in own] else ():
             relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
             factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
@@ -206,6 +217,15 @@ class Task:
             if isinstance(others, Columns):
                 blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
         return blocks
+
+    def sweeps(self, mode: int) -> int:
+        """The number of sweeps over a factor, 1 to 4, that cost about half as much as its statistics."""
+        entries = math.prod(self.data.shape) // self.data.shape[mode]  # for each row of the factor
+        return min(max(round(0.5 * entries / self.r), 1), 4)
+
+    def hals(self, mode: int) -> Block:
+        """The block of an unconstrained factor, updated by HALS."""
+        return Block(Sequential(self.sweeps(mode)), as_columns(None, self.r))
 
     def whole(self) -> Matrix:
         """Return the data, for methods that need it in memory and without missing entries."""
@@ -234,7 +254,7 @@ class Task:
         if isinstance(start, str) and start == "nndsvd":
             raise ValueError("init='nndsvd' needs all entries of X: use 'samples' or 'random'")
 
-    def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
+    def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
         factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
