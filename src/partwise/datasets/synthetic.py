@@ -6,12 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.validation import as_amount, as_columns, as_count, as_generator
+from ..engine.validation import Seed, Sparsity, as_amount, as_columns, as_count, as_generator
 from ..statistics import Array
 
 SPOTS = [(2, 2), (2, 6), (6, 2), (6, 6), (4, 4)]
@@ -66,7 +65,7 @@ def noisy(
     return GroundTruth(X, activations, components, shape)
 
 
-def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Any = 0) -> GroundTruth:
+def bars(samples: int = 500, size: int = 8, *, probability: float | None = None, random_state: Seed = 0) -> GroundTruth:
     """Images of horizontal and vertical bars, each present independently with the same probability (Földiák 1990).
 
     Every image is a sum of bars, so X = activations · components holds exactly, and a pixel where two bars cross has
@@ -160,9 +159,9 @@ def planted(
     features: int = 100,
     parts: int = 5,
     *,
-    sparsity: Any = 0.7,
+    sparsity: Sparsity = 0.7,
     noise: float = 0.01,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> GroundTruth:
     """Random nonnegative data whose parts have a given Hoyer sparsity, up to rounding.
 
@@ -192,7 +191,7 @@ def planted(
     return noisy(activations, np.ascontiguousarray(columns.T), (features,), noise, rng)
 
 
-def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Any = 0) -> GroundTruth:
+def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Seed = 0) -> GroundTruth:
     """200 images of 9 × 9 pixels, sums of five round spots.
 
     A stand-in for the synthetic dataset of Heiler & Schnörr (2006), which the SSNMF paper uses and which is no longer
@@ -221,7 +220,7 @@ def brain_volume(
     parts: int = 40,
     noise: float = 0.1,
     dtype: npt.DTypeLike = np.float32,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> GroundTruth:
     """Smooth blobs in an ellipsoid: a stand-in for the 269 private scans of the SSNMF paper.
 

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar
@@ -187,18 +187,21 @@ def parameters() -> list[inspect.Parameter]:
     return [inspect.Parameter(name, keyword, default=TABLE[name].default, annotation=types[name]) for name in TABLE]
 
 
-def full_docstring(doc: str | None, signature: inspect.Signature, returns: str = "") -> str | None:
-    """A docstring completed by the shared parameters of the signature, and by ``returns``, unless it has its own."""
+def full_docstring(doc: str | None, first: Mapping[str, str], last: Mapping[str, str], returns: str = "") -> str | None:
+    """A docstring with these entries before and after its own parameters, and ``returns``, unless it has them."""
     if doc is None:  # python -OO
         return None
     before, heading, rest = inspect.cleandoc(doc).partition("Parameters\n----------\n")
     own, _, after = rest.partition("\n\n")
     told = {name for line in own.splitlines() if line[:1].strip() for name in re.findall(r"\w+", line.split(" :")[0])}
-    left = [parameter for name, parameter in signature.parameters.items() if name not in told]
-    first = [FIRST[p.name] for p in left if p.name in FIRST]
-    last = [entry(p.name, p.default) for p in left if p.name in TABLE]
-    returned = "" if after.startswith("Returns\n") else returns
-    return before + heading + "\n".join([*first, own, *last]) + "\n\n" + returned + after
+    above, below = ([text for name, text in more.items() if name not in told] for more in (first, last))
+    returned = f"Returns\n-------\n{returns}\n\n" if returns and not after.startswith("Returns\n") else ""
+    return before + heading + "\n".join([*above, own, *below]) + "\n\n" + returned + after
+
+
+def entries(signature: inspect.Signature) -> dict[str, str]:
+    """The docstring entries of the options in a signature."""
+    return {name: entry(name, p.default) for name, p in signature.parameters.items() if name in TABLE}
 
 
 def entry(name: str, default: Any) -> str:
@@ -210,5 +213,5 @@ def entry(name: str, default: Any) -> str:
 
 def with_options(kind: Kind) -> Kind:
     """Complete the docstring of a class by the options of its constructor."""
-    kind.__doc__ = full_docstring(kind.__doc__, inspect.signature(kind))
+    kind.__doc__ = full_docstring(kind.__doc__, {}, entries(inspect.signature(kind)))
     return kind

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import Chunked, Matrix, check_seen
@@ -14,6 +16,8 @@ from ..engine.online import Epochs, Running, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
+    Seed,
+    Sparsity,
     as_amount,
     as_columns,
     as_count,
@@ -105,21 +109,21 @@ class MiniBatchSparseNMF(Parts):
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
+        sparsity: Sparsity = None,
         batch_size: int = 1024,
         forget_factor: float = 0.7,
         component_sweeps: int = 1,
-        l1: Any = 0.0,
-        l2: Any = 0.0,
-        fixed_components: Any = None,
+        l1: float | Sequence[float] = 0.0,
+        l2: float | Sequence[float] = 0.0,
+        fixed_components: npt.ArrayLike | None = None,
         missing: str = "error",
-        init: Any = "samples",
+        init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
         tol: float = 1e-4,
         max_time: float | None = None,
         shuffle: bool = True,
         memory_limit: int | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import with_options
+from ..engine.validation import Seed, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
@@ -76,14 +77,14 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
+        sparsity: Mapping[int, Sparsity] | None = None,
         init: Any = None,
         n_init: int = 1,
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
         n_threads: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

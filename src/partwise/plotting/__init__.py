@@ -5,7 +5,8 @@ Every function takes a `partwise.Result`, a fitted estimator or an array, and re
 """
 
 from .compare import compare
-from .gallery import gallery, new_figure
+from .figures import new_figure
+from .gallery import gallery
 from .heat import activations
 from .history import convergence, sparsity_histogram
 from .selection import selection

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine.metrics import match_parts
-from ..engine.summary import summary
-from .gallery import draw_part, new_figure
+from ..engine.summary import Model, summary
+from .figures import Canvas, new_figure, plot
+from .gallery import draw_part
 from .looks import look_of
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
 
-
+@plot
 def compare(
-    a: Any,
-    b: Any,
+    a: Model,
+    b: Model,
     shape: Sequence[int] | None = None,
     *,
     labels: tuple[str, str] = ("a", "b"),
     title: str | None = None,
-    figure: Figure | SubFigure | None = None,
+    figure: Canvas | None = None,
     **look: Any,
 ) -> Any:
     """Plot the parts of one model above the matching parts of another, best match first.
@@ -37,11 +36,6 @@ def compare(
         Names of the two models.
     title : str, optional
         By default the mean cosine and the number of unmatched parts.
-    figure : Figure or SubFigure, optional
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..engine.summary import summary
+from ..engine.summary import Model, as_matrix, summary
 from ..statistics import Array
-from .gallery import as_labels, new_figure
-from .looks import shortened
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+from .figures import Canvas, new_figure, plot
+from .gallery import as_labels
+from .looks import scale, shortened
 
 NAMED = 40  # sample names are shown for at most this many samples
 
 
+@plot
 def activations(
-    model: Any,
+    model: Model,
     *,
     ordered: bool = False,
-    sample_names: Sequence[Any] | None = None,
+    sample_names: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     title: str | None = None,
-    figure: Figure | SubFigure | None = None,
+    figure: Canvas | None = None,
 ) -> Any:
     """Plot the activations as a heat map: one row per sample, one column per part.
 
@@ -38,12 +37,6 @@ def activations(
         By default the names stored in the model; shown for up to 40 samples.
     labels : sequence of str, optional
         Labels of the parts; by default their numbers.
-    title : str, optional
-    figure : Figure or SubFigure, optional
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -59,9 +52,9 @@ def activations(
     order = by_strongest_part(values) if ordered else np.arange(n)
     figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
     axis = figure.subplots()
-    top = float(values.max())
-    limits: dict[str, Any] = {"vmin": 0, "vmax": top if top > 0 else 1}
-    image = axis.imshow(values[order], cmap="viridis", aspect="auto", interpolation="nearest", **limits)
+    image = axis.imshow(
+        values[order], cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=scale(values)
+    )
     figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
     step = -(-r // (12 if labels is None else 30))
     axis.set_xticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
@@ -75,22 +68,14 @@ def activations(
     return figure
 
 
-def activations_of(model: Any) -> tuple[Array, Sequence[Any] | None]:
+def activations_of(model: Model) -> tuple[Array, Sequence[str] | None]:
     """Activations (samples × r), and the sample names if the model has them."""
-    if hasattr(model, "fit") or hasattr(model, "factors") or hasattr(model, "components"):
-        known = summary(model)
-        if known.activations is None:
-            raise ValueError("this model stores no activations: use activations(model.transform(X))")
-        values, names = np.asarray(known.activations), known.sample_names
-    else:
-        values, names = np.asarray(model), None
-    if values.ndim != 2 or not values.size or values.dtype.kind not in "buif":
-        raise ValueError(
-            f"activations have shape {values.shape} and dtype {values.dtype}: give a samples × parts array of numbers"
-        )
-    if not np.isfinite(values).all() or values.min() < 0:
-        raise ValueError("activations contain NaN, infinity or negative numbers: they must be finite and nonnegative")
-    return values, names
+    if not any(hasattr(model, name) for name in ("fit", "factors", "components")):
+        return as_matrix(model, "activations", "samples × parts"), None
+    known = summary(model)
+    if known.activations is None:
+        raise ValueError("this model stores no activations: use activations(model.transform(X))")
+    return as_matrix(known.activations, "activations", "samples × parts"), known.sample_names
 
 
 def by_strongest_part(values: Array) -> Array:

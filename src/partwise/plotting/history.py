@@ -7,28 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import Summary, asked_intervals, summary
-from ..engine.validation import as_choice
+from ..engine.summary import Model, Summary, asked_intervals, summary
+from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
-from .gallery import new_figure
-from .looks import INK
+from .figures import COLOURS, INK, Canvas, line_style, new_figure, open_frame, plot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.axes import Axes
 
-# Okabe & Ito (2008): eight colours that are distinct for all types of colour vision
-COLOURS = (INK, "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
-STYLES = ("-", "--", "-.", ":")
 BAR = 0.02  # bin width of the histogram
 
 
+@plot
 def convergence(
-    models: Any,
+    models: Model | Sequence[Model] | Mapping[Any, Model],
     labels: Sequence[str] | None = None,
     *,
     against: str = "iterations",
     title: str | None = None,
-    figure: Figure | SubFigure | None = None,
+    figure: Canvas | None = None,
 ) -> Any:
     """Plot the loss over the iterations of one or several fits.
 
@@ -39,13 +36,6 @@ def convergence(
         One per model.
     against : {"iterations", "seconds"}
         The x-axis.
-    title : str, optional
-    figure : Figure or SubFigure, optional
-        Draw into this figure; by default a new one.
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -62,15 +52,13 @@ def convergence(
     for k, (label, known) in enumerate(named):
         x, losses = curve(known, against)
         positive &= bool((losses > 0).all())
-        axis.plot(x, losses, color=COLOURS[k % 8], linestyle=STYLES[k // 8 % 4], linewidth=1.5, label=label)
+        axis.plot(x, losses, **line_style(k), linewidth=1.5, label=label)
         axis.plot(x[-1:], losses[-1:], "o", color=COLOURS[k % 8], markersize=3.5)
     if positive:
         axis.set_yscale("log")
-        add_ticks(axis)
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
     axis.set_ylabel("loss  ½‖X − model‖²")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)
+    open_frame(axis, grid=True)
     if len(named) > 1 or named[0][0]:
         for text in axis.legend(frameon=False, fontsize=8).get_texts():
             text.set_parse_math(False)
@@ -79,7 +67,7 @@ def convergence(
     return figure
 
 
-def as_named(models: Any, labels: Sequence[str] | None) -> list[tuple[str, Summary]]:
+def as_named(models: object, labels: Sequence[str] | None) -> list[tuple[str, Summary]]:
     """(label, summary) pairs, one per model."""
     if isinstance(models, Mapping):
         models, labels = list(models.values()), [*models] if labels is None else labels
@@ -104,33 +92,9 @@ def curve(known: Summary, against: str) -> tuple[Array, Array]:
     return np.arange(first, first + len(losses)), losses
 
 
-def add_ticks(axis: Any) -> None:
-    """Add ticks between the powers of ten if a logarithmic axis spans less than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
-    low, high = axis.get_ylim()
-    if high < 50 * low:
-        few = MaxNLocator(5) if high < 2 * low else LogLocator(base=10, subs=(1, 2, 3, 5, 7))
-        axis.yaxis.set_major_locator(few)
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda x, _: in_powers(x)))
-        axis.yaxis.set_minor_formatter(NullFormatter())
-
-
-def in_powers(x: float) -> str:
-    """Format a number with a power of ten instead of an exponent.
-
-    >>> in_powers(30.0), in_powers(250000.0), in_powers(1e-7)
-    ('30', '2.5×10⁵', '10⁻⁷')
-    """
-    digits, _, power = f"{x:.4g}".partition("e")
-    if not power:
-        return digits
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"
-
-
+@plot
 def sparsity_histogram(
-    model: Any, asked: Any = None, *, title: str | None = None, figure: Figure | SubFigure | None = None
+    model: Model, asked: Sparsity = None, *, title: str | None = None, figure: Canvas | None = None
 ) -> Any:
     """Plot a histogram of the parts' Hoyer sparsity, and the requested sparsity.
 
@@ -142,11 +106,6 @@ def sparsity_histogram(
         Numbers are drawn as lines, intervals as bands.
     title : str, optional
         By default the largest deviation from the requested sparsity; "" for none.
-    figure : Figure or SubFigure, optional
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -160,9 +119,7 @@ def sparsity_histogram(
     known = summary(model)
     intervals = known.asked if asked is None else asked_intervals(asked, known.n_components)
     axis = figure.subplots()
-    achieved = known.sparsity[~np.isnan(known.sparsity)].round(
-        9
-    )  # keep equal values in one bin despite rounding errors
+    achieved = known.sparsity[~np.isnan(known.sparsity)].round(9)  # equal up to rounding: in one bin
     middle = 0.0 if intervals is None else float(np.nanmin(intervals))  # centre a bin on the requested sparsity
     edges = (middle + BAR * (np.arange(-51, 52) - 0.5)).tolist()
     axis.hist(achieved, bins=edges, color=INK, alpha=0.85, edgecolor="none", label="achieved")
@@ -176,13 +133,13 @@ def sparsity_histogram(
     axis.set_xlabel("Hoyer sparsity  (0 flat, 1 a single feature)")
     axis.set_ylabel("parts")
     axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axis.spines[["top", "right"]].set_visible(False)
+    open_frame(axis)
     if title:
         axis.set_title(title, fontsize=10, parse_math=False)
     return figure
 
 
-def draw_asked(axis: Any, intervals: Array) -> None:
+def draw_asked(axis: Axes, intervals: Array) -> None:
     """Draw a line for each requested number, a band for each interval."""
     asked = sorted({(lo, hi) for lo, hi in intervals.tolist() if lo == lo})
     for k, (lo, hi) in enumerate(asked):

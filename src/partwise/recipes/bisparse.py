@@ -11,7 +11,7 @@ from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
 from ..engine.options import Keywords
-from ..engine.validation import as_choice, as_columns, warn_of_capacity
+from ..engine.validation import Sparsity, as_choice, as_columns, warn_of_capacity
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -22,8 +22,8 @@ def bisparse(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any,
-    activation_sparsity: Any,
+    sparsity: Sparsity,
+    activation_sparsity: Sparsity,
     middle: Literal["diagonal", "full"] = "diagonal",
     middle_solver: Literal["nnls", "multiplicative"] | None = None,
     projection: Method = "fast",

@@ -17,7 +17,7 @@ from ..engine.options import Keywords
 from ..engine.running import exact_relative_error, split_weights
 from ..engine.starts import Factors
 from ..engine.tensor_starts import starting_tensor_factors
-from ..engine.validation import as_columns, as_count, warn_of_capacity
+from ..engine.validation import Sparsity, as_columns, as_count, warn_of_capacity
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
@@ -29,7 +29,7 @@ def cp(
     X: Any,
     n_components: int,
     *,
-    sparsity: Mapping[int, Any] | None = None,
+    sparsity: Mapping[int, Sparsity] | None = None,
     projection: Method = "fast",
     sweeps: int | None = None,
     **options: Unpack[Keywords],
@@ -110,7 +110,7 @@ def cp(
     return replace(result, factors=factors, weights=weights, middle=np.diag(weights) if len(shape) == 2 else None)
 
 
-def as_modes(sparsity: Any, order: int, r: int, method: Method) -> list[Columns]:
+def as_modes(sparsity: Mapping[int, Sparsity] | None, order: int, r: int, method: Method) -> list[Columns]:
     """The sets of each mode."""
     if sparsity is not None and not isinstance(sparsity, Mapping):
         raise ValueError(f"sparsity={sparsity!r} names no mode: give {{mode: sparsity}}, for example {{0: 0.5}}")

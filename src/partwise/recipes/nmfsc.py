@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_columns, warn_of_capacity
+from ..engine.validation import Sparsity, as_columns, warn_of_capacity
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Task, recipe
@@ -18,8 +18,8 @@ def nmfsc(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any = None,
-    activation_sparsity: Any = None,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
     projection: Method = "hoyer",
     **options: Unpack[Keywords],
 ) -> Result:

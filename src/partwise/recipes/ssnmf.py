@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
+from ..engine.validation import Sparsity, as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -31,8 +31,8 @@ def ssnmf(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any = None,
-    activation_sparsity: Any = None,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
     faithful: bool = False,
     solver: Solver | None = None,
     projection: Method = "fast",

@@ -16,7 +16,7 @@ from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.options import TABLE, Keywords, full_docstring, parameters
+from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import (
@@ -76,7 +76,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
-    checked.__doc__ = full_docstring(function.__doc__, signature, "Returns\n-------\nResult\n\n")
+    checked.__doc__ = full_docstring(function.__doc__, FIRST, entries(signature), "Result")
     return cast(Function, checked)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_columns
+from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel
@@ -16,7 +16,12 @@ from .task import Task, recipe
 
 @recipe
 def tpc(
-    X: Any, n_components: int, *, sparsity: Any = None, activation_sparsity: Any = None, **options: Unpack[Keywords]
+    X: Any,
+    n_components: int,
+    *,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
+    **options: Unpack[Keywords],
 ) -> Result:
     """The tangent-plane constraint algorithm (Heiler & Schnörr 2006): intervals of sparsity by convex programs.
 

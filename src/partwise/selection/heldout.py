@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -98,7 +99,7 @@ class Split:
     columns: Array
     values: Array
 
-    def error(self, factors: Any) -> float:
+    def error(self, factors: Sequence[Array]) -> float:
         """‖X − model‖ / ‖X‖ over the held-out entries."""
         left, right = factors
         total = 0.0
