@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
-from ..engine.online import Epochs, Running, batches
+from ..engine.online import BatchLearner, Epochs, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
@@ -101,7 +101,7 @@ class MiniBatchSparseNMF(Parts):
     ((16, 64), True)
     """
 
-    _running: Running
+    _learner: BatchLearner
     _block: Block
     _encoder: Block
 
@@ -154,14 +154,14 @@ class MiniBatchSparseNMF(Parts):
             )
         if first:
             self._begin(data)
-        elif not hasattr(self, "_running"):
+        elif not hasattr(self, "_learner"):
             raise ValueError(
                 "custom constraints cannot be saved, so partial_fit is unavailable on this model: fit a new one"
             )
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
-        self._running.step(data, self._encoder, self._block, forget)
+        self._learner.step(data, self._encoder, self._block, forget)
         self.n_steps_ += 1
-        self._store_parts(self._running.parts.T)
+        self._store_parts(self._learner.parts.T)
         return self
 
     def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
@@ -186,10 +186,10 @@ class MiniBatchSparseNMF(Parts):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
-            epochs = Epochs(data, self._running, self._encoder, self._block, size, forget, rng)
+            epochs = Epochs(data, self._learner, self._encoder, self._block, size, forget, rng)
             watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
             iterate(epochs, watch, order=(1,))
-        self._store_parts(self._running.parts.T)
+        self._store_parts(self._learner.parts.T)
         self.n_iter_, self.n_steps_, self.stop_reason_ = watch.n_iter, epochs.steps, watch.reason
         self.loss_curve_, self.time_curve_ = np.array(watch.losses[1:]) / data.shape[0], np.array(watch.times[1:])
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
@@ -213,7 +213,7 @@ class MiniBatchSparseNMF(Parts):
         if known is not None:
             self._block = self._block.keeping(known)
             sets[1] = known.kept(sets[1])
-        self._running = Running(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
+        self._learner = BatchLearner(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
 
     def transform(self, X: Any, *, observed: Any = None) -> Array:
