@@ -244,3 +244,13 @@ def test_the_step_reports_the_mean_loss_before_it(X):
     loss = BatchLearner(parts.copy(order="F"), None, {}).step(as_data(X), encoder, block, 1.0)
     error = solve_activations(as_data(X), parts).relative_error
     assert loss == pytest.approx(0.5 * error**2 * np.vdot(X, X) / len(X), rel=1e-8)
+
+
+def test_a_mask_of_observed_entries_is_missing_entries(X, rng):
+    seen = rng.random(X.shape) < 0.8
+    options = {"sparsity": 0.4, "batch_size": 20, "max_iter": 3, "tol": 0, "random_state": 0}
+    holed, plain = pw.MiniBatchSparseNMF(3, missing="em", **options), pw.MiniBatchSparseNMF(3, **options)
+    nan = np.where(seen, X, np.nan)
+    np.testing.assert_array_equal(plain.fit_transform(X, observed=seen), holed.fit_transform(nan))
+    np.testing.assert_array_equal(plain.components_, holed.components_)
+    np.testing.assert_array_equal(plain.partial_fit(X, observed=seen).components_, holed.partial_fit(nan).components_)

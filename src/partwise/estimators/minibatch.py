@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
@@ -29,7 +28,6 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
-from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output
 from .restarts import progress, warn_if_exhausted
@@ -101,8 +99,6 @@ class MiniBatchSparseNMF(Parts):
     ((16, 64), True)
     """
 
-    _learner: BatchLearner
-    _block: Block
     _encoder: Block
 
     def __init__(
@@ -144,10 +140,10 @@ class MiniBatchSparseNMF(Parts):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
-        """Learn from one batch of samples."""
+    def partial_fit(self, X: Any, y: object = None, *, observed: Any = None) -> Self:
+        """Learn from one batch of samples. Entries where ``observed`` is False are missing."""
         first = not hasattr(self, "components_")
-        data = self._validated(X, reset=first)
+        data = self._validated(X, first, observed)
         if not isinstance(data, Matrix):
             raise ValueError(
                 "partial_fit needs a batch that fits in memory: use fit, which reads larger data in batches"
@@ -164,17 +160,17 @@ class MiniBatchSparseNMF(Parts):
         self._store_parts(self._learner.parts.T)
         return self
 
-    def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
-        """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence."""
-        self._fit(X)
+    def fit(self, X: Any, y: object = None, *, observed: Any = None) -> Self:
+        """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence.
+
+        Entries where ``observed`` is False are missing.
+        """
+        self.fit_transform(X, observed=observed)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: object = None, *, observed: Any = None) -> Any:
         """Learn from X and return the activations of its samples."""
-        return as_output(self._fit(X).activations)
-
-    def _fit(self, X: Any) -> Any:
-        data = self._validated(X, reset=True)
+        data = self._validated(X, reset=True, observed=observed)
         if not data.complete:
             check_seen(data.counts(1))
         size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
@@ -196,7 +192,7 @@ class MiniBatchSparseNMF(Parts):
         solved = self._solve(data)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         warn_if_exhausted(watch)
-        return solved
+        return as_output(solved.activations)
 
     def _begin(self, data: Matrix) -> None:
         """Initialize the components and their constraints."""
@@ -216,7 +212,5 @@ class MiniBatchSparseNMF(Parts):
         self._learner = BatchLearner(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """Activations of the samples of X: the exact solution of nonnegative least squares."""
-        check_is_fitted(self, "components_")
-        return super().transform(X, observed=observed)
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
