@@ -26,25 +26,13 @@ FIRST = {  # parameters of all recipes
 
 @dataclass(frozen=True)
 class Flag:
-    """A parameter on the command line.
+    """A parameter on the command line."""
 
-    Parameters
-    ----------
-    kind : callable or tuple of str
-        Converts a string to a value; bool, for ``--name`` and ``--no-name``; or the choices.
-    help : str
-    usual : str
-        The default, as text.
-    metavar : str
-    also : str
-        An alternative name.
-    """
-
-    kind: Callable[[str], Any] | tuple[str, ...]
+    kind: Callable[[str], Any] | tuple[str, ...]  # converts a string; bool: ``--name`` and ``--no-name``; or choices
     help: str
-    usual: str = ""
+    usual: str = ""  # the default
     metavar: str = "N"
-    also: str = ""
+    also: str = ""  # an alternative name
 
 
 @dataclass(frozen=True)

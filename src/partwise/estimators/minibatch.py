@@ -68,22 +68,14 @@ class MiniBatchSparseNMF(Parts):
 
     Attributes
     ----------
-    components_, sparsity_, n_components_, n_features_in_
-        As in `SparseNMF`.
+    components_, sparsity_, reconstruction_err_, time_curve_, stop_reason_, data_shape_, n_features_in_
+        As in `SparseNMF`. `partial_fit` sets only the first two and the last.
     n_iter_ : int
         Number of passes over X in `fit`.
     n_steps_ : int
         Number of batches so far.
     loss_curve_ : array
         Mean of ½‖x − model‖² over the samples, without penalties, for each pass over X in `fit`.
-    reconstruction_err_ : float
-        ‖X − activations · components_‖ (Frobenius), after `fit`.
-    time_curve_ : array
-        Seconds since the start of `fit`, for each entry of ``loss_curve_``.
-    stop_reason_ : str
-        Why `fit` stopped.
-    data_shape_ : tuple
-        Shape of X in `fit`, (samples, features).
 
     See Also
     --------

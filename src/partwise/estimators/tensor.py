@@ -51,13 +51,8 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     weights_ : array of shape (n_components,)
     sparsity_ : dict {mode: array of shape (n_components,)}
         Achieved sparsity in each mode (nan for a zero column).
-    reconstruction_err_ : float
-        ‖X − model‖ (Frobenius).
-    n_iter_ : int
-    loss_curve_ : array
-        ½‖X − model‖² at the start and after each iteration.
-    stop_reason_ : str
-        Why the fit stopped.
+    reconstruction_err_, n_iter_, loss_curve_, stop_reason_
+        As in `SparseNMF`.
 
     See Also
     --------

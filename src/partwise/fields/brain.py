@@ -57,13 +57,6 @@ class BrainNMF(SparseNMF):
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
     )  # scikit-learn reads the parameters from the signature
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """Activations of images, one row each: the exact solution of nonnegative least squares.
-
-        ``observed`` (images × voxels) is True where a value is observed.
-        """
-        return super().transform(X, observed=observed)
-
     def inverse_transform(self, X: Any) -> Any:
         """Reconstruct images from activations, as one 4-D image."""
         return self.masker_.inverse_transform(super().inverse_transform(X))
