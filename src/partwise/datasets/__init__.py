@@ -7,13 +7,4 @@ factors. `load_digits` and `load_swimmer` return X and the shape of an image.
 from .small import load_digits, load_swimmer
 from .synthetic import GroundTruth, bars, brain_volume, nine_by_nine, planted, swimmer
 
-__all__ = [
-    "GroundTruth",
-    "bars",
-    "brain_volume",
-    "load_digits",
-    "load_swimmer",
-    "nine_by_nine",
-    "planted",
-    "swimmer",
-]
+__all__ = ["GroundTruth", "bars", "brain_volume", "load_digits", "load_swimmer", "nine_by_nine", "planted", "swimmer"]

@@ -11,12 +11,4 @@ from .heat import activations
 from .history import convergence, sparsity_histogram
 from .selection import selection
 
-__all__ = [
-    "activations",
-    "compare",
-    "convergence",
-    "gallery",
-    "new_figure",
-    "selection",
-    "sparsity_histogram",
-]
+__all__ = ["activations", "compare", "convergence", "gallery", "new_figure", "selection", "sparsity_histogram"]

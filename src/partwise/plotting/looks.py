@@ -75,20 +75,10 @@ class Images:
         axis.set_axis_off()
         return ""
 
-    def place(self, feature: int) -> str:
-        """The name of an unnamed feature: its position."""
-        row, column = self.index(feature)
-        return f"row {row}, column {column}"
-
-    def index(self, feature: int) -> tuple[int, ...]:
-        """The indices of a feature in the image or volume."""
-        flat = feature if self.mask is None else np.flatnonzero(self.mask)[feature]
-        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
-
 
 @dataclass(frozen=True)
 class Places:
-    """Names of the features of an image or a volume, computed on access."""
+    """Names of the features of an image or a volume: their positions, computed on access."""
 
     look: Images
     count: int
@@ -97,7 +87,9 @@ class Places:
         return self.count
 
     def __getitem__(self, feature: int) -> str:
-        return self.look.place(feature)
+        flat = feature if self.look.mask is None else np.flatnonzero(self.look.mask)[feature]
+        place = tuple(int(i) for i in np.unravel_index(flat, self.look.shape))
+        return f"voxel {place}" if len(place) == 3 else f"row {place[0]}, column {place[1]}"
 
 
 @dataclass(frozen=True)
@@ -116,10 +108,6 @@ class Volumes(Images):
     def pixels(self, part: Array) -> Array:
         """The axial slice through the peak, front on top."""
         return np.rot90(self.filled(part)[:, :, self.peak(part)])
-
-    def place(self, feature: int) -> str:
-        """The indices of a voxel, from 0."""
-        return f"voxel {self.index(feature)}"
 
     def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
         """Draw the slice; the note is its z index."""
@@ -188,9 +176,9 @@ def scale(values: Array) -> float:
     return float(values.max()) or 1.0
 
 
-def shortened(name: str, most: int = 24) -> str:
-    """Shorten a name to ``most`` characters."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+def shortened(name: str) -> str:
+    """Shorten a name to 24 characters."""
+    return name if len(name) <= 24 else name[:23] + "…"
 
 
 def look_of(

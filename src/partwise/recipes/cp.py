@@ -90,23 +90,17 @@ def cp(
     init = "gradual" if sparsity else "samples"
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X suffice
-    if free is not None:
-        result = task.run(blocks, order=(*others, free), before=(free,), init=init, scaled=free, balance=False)
-        row = np.ones(r)
+    if free is None:  # a factor of one row carries the scale
+        data, last, more = WithMiddle(task.data), len(shape), [np.ones((1, r), dtype=task.data.dtype, order="F")]
+        blocks.append(Block(Pivot(), as_columns(None, r)))
     else:
-        last = len(shape)
-        result = task.run(
-            [*blocks, Block(Pivot(), as_columns(None, r))],
-            data=WithMiddle(task.data),
-            more=[np.ones((1, r), dtype=task.data.dtype, order="F")],
-            order=(*others, last),
-            before=(last,),
-            init=init,
-            balance=False,
-        )
-        row = result.factors[last][0].astype(float)
+        data, last, more = None, free, []
+    order = (*others, last)
+    result = task.run(blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False)
     factors = result.factors[: len(shape)]
-    weights = row * split_weights(factors, sets)
+    weights = split_weights(factors, sets)
+    if free is None:
+        weights = weights * result.factors[last][0].astype(float)
     return replace(result, factors=factors, weights=weights, middle=np.diag(weights) if len(shape) == 2 else None)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import Sparsity, as_count, as_penalties, as_switch, one_sided, warn_of_capacity
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided, warn_of_capacity
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -114,10 +114,9 @@ def ssnmf(
     )
 
 
-def as_solver(name: Any, asked: Any, cheap: int, parameter: str) -> Update:
+def as_solver(name: str, asked: int | None, cheap: int, parameter: str) -> Update:
     """Return the update of this name, with the number of steps given by ``parameter``, or the cheap number."""
-    if not isinstance(name, str) or name not in SOLVERS:
-        raise ValueError(f"solver={name!r} is not one of {', '.join(map(repr, SOLVERS))}")
+    as_choice(name, "solver", tuple(SOLVERS))
     if asked is not None and name in ("greedy", "pivot"):
         raise ValueError(f"solver={name!r} has its own stopping rule: omit {parameter}")
     return SOLVERS[name](cheap if asked is None else as_count(asked, parameter))
