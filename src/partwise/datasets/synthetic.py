@@ -194,11 +194,10 @@ def planted(
 def nine_by_nine(samples: int = 200, *, noise: float = 0.01, random_state: Seed = 0) -> GroundTruth:
     """200 images of 9 × 9 pixels, sums of five round spots.
 
-    A stand-in for the synthetic dataset of Heiler & Schnörr (2006), which the SSNMF paper uses and which is no longer
-    public: 200 images of 9 × 9 pixels with five parts. The size is the same, the images are not. There is one spot in
-    each quadrant, and one in the middle that overlaps the others. A spot decreases as 1 − (distance/3)² to zero at a
-    distance of 3 pixels. Activations are exponential. Normal noise, relative to the root mean square of the images, is
-    added, and negative values are set to zero.
+    A stand-in of the same size for the dataset of Heiler & Schnörr (2006), which the SSNMF paper uses and which is no
+    longer public. There is one spot in each quadrant, and one in the middle that overlaps the others. A spot decreases
+    as 1 − (distance/3)² to zero at a distance of 3 pixels. Activations are exponential. Normal noise, relative to the
+    root mean square of the images, is added, and negative values are set to zero.
 
     Examples
     --------
@@ -224,13 +223,10 @@ def brain_volume(
 ) -> GroundTruth:
     """Smooth blobs in an ellipsoid: a stand-in for the 269 private scans of the SSNMF paper.
 
-    X has one column per voxel of the box: 105·127·46 = 613,410, as in the paper. Voxels outside the ellipsoid that
-    fills the box are zero in every sample. Each part is a smooth blob (1 − d²)₊² around a random voxel of the
-    ellipsoid, where d is the distance from its centre in half axes of .2 to .6 times those of the ellipsoid.
-    Activations are Gamma-distributed with mean 1 and standard deviation ½. Noise is normal; negative values are set to
-    zero.
-
-    At full size in float32, X takes .66 GB and the parts .1 GB; generating them needs only a few volumes more.
+    X has one column per voxel of the box: 105·127·46 = 613,410, as in the paper (.66 GB in float32). Voxels outside the
+    ellipsoid that fills the box are zero. Each part is a smooth blob (1 − d²)₊² around a random voxel of the ellipsoid,
+    where d is the distance from its centre in half axes of .2 to .6 times those of the ellipsoid. Activations are
+    Gamma-distributed with mean 1 and standard deviation ½. Noise is normal; negative values are set to zero.
 
     Parameters
     ----------

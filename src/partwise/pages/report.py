@@ -18,7 +18,7 @@ from ..engine.summary import Model, Summary, summary
 from ..engine.validation import as_count
 from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
-from ..plotting.history import distances
+from ..plotting.charts import distances
 from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Places, look_of
 from ..runtime.files import replacing

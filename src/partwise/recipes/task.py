@@ -141,10 +141,11 @@ class Task:
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
         start = init if self.options["init"] is None else self.options["init"]
+        name = start if isinstance(start, str) else "given"
         if isinstance(self.data, Chunked):
-            self.check_chunks(blocks, start)
+            self.check_chunks(blocks, name)
         if not self.data.complete:
-            self.check_missing(order, start)
+            self.check_missing(order, name)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -169,7 +170,7 @@ class Task:
             tuple(before),
             balance,
             revive,
-            start if isinstance(start, str) else "given",
+            name,
             dict(parameters or {}),
         )
         if self.resumed is not None:
@@ -179,7 +180,7 @@ class Task:
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif isinstance(start, str) and start == "gradual":
+            elif name == "gradual":
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
@@ -235,7 +236,7 @@ class Task:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
 
-    def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
+    def check_chunks(self, blocks: Sequence[Block], start: str) -> None:
         """Raise ValueError for methods and starts that are not available for X in chunks."""
         if not blocks[0].sets.by_rows:
             raise ValueError(
@@ -244,14 +245,14 @@ class Task:
             )
         if not blocks[0].separable:
             raise ValueError(IN_CHUNKS)
-        if isinstance(start, str) and start == "gradual":
+        if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
 
-    def check_missing(self, order: Sequence[int], start: Any) -> None:
+    def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
         if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss would need another pass
             raise ValueError("X has missing entries and is read in chunks: load X into memory, or use ssnmf")
-        if isinstance(start, str) and start == "nndsvd":
+        if start == "nndsvd":
             raise ValueError("init='nndsvd' needs all entries of X: use 'samples' or 'random'")
 
     def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:

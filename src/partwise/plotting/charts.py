@@ -1,4 +1,4 @@
-"""Plot the loss during a fit, and the sparsity of the parts."""
+"""Plot the loss during a fit, the sparsity of the parts, and the activations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import Model, Summary, asked_intervals, summary
+from ..engine.summary import Model, Summary, as_matrix, asked_intervals, summary
 from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
 from .figures import COLOURS, INK, Canvas, line_style, new_figure, open_frame, plot
+from .gallery import as_labels
+from .looks import scale, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAR = 0.02  # bin width of the histogram
+NAMED = 40  # sample names are shown for at most this many samples
 
 
 @plot
@@ -153,3 +156,71 @@ def draw_asked(axis: Axes, intervals: Array) -> None:
 def distances(sparsity: Array, intervals: Array) -> Array:
     """Distance of each sparsity from its interval; NaN for unconstrained and for zero parts."""
     return np.maximum(np.maximum(intervals[:, 0] - sparsity, sparsity - intervals[:, 1]), 0.0)
+
+
+@plot
+def activations(
+    model: Model,
+    *,
+    ordered: bool = False,
+    sample_names: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+    figure: Canvas | None = None,
+) -> Any:
+    """Plot the activations as a heat map: one row per sample, one column per part.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator that stores its activations, or array of shape (samples, r)
+    ordered : bool
+        Group the samples by their strongest part, the largest activation first.
+    sample_names : sequence of str, optional
+        By default the names stored in the model; shown for up to 40 samples.
+    labels : sequence of str, optional
+        Labels of the parts; by default their numbers.
+
+    Examples
+    --------
+    >>> activations([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ordered=True).axes[0].images[0].get_array().data
+    array([[3., 0.], [1., 0.], [0., 2.]])
+    """
+    values, names = activations_of(model)
+    names = names if sample_names is None else list(sample_names)
+    if names is not None and len(names) != len(values):
+        raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one per sample")
+    n, r = values.shape
+    words = [str(j) for j in range(r)] if labels is None else as_labels(labels, r)
+    order = by_strongest_part(values) if ordered else np.arange(n)
+    figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
+    axis = figure.subplots()
+    image = axis.imshow(
+        values[order], cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=scale(values)
+    )
+    figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
+    step = -(-r // (12 if labels is None else 30))
+    axis.set_xticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
+    axis.tick_params(axis="x", rotation=0 if labels is None else 90)
+    if names is not None and n <= NAMED:
+        axis.set_yticks(range(n), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False)
+    axis.set_xlabel("part")
+    axis.set_ylabel("sample, by strongest part" if ordered else "sample")
+    if title:
+        axis.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def activations_of(model: Model) -> tuple[Array, Sequence[str] | None]:
+    """Activations (samples × r), and the sample names if the model has them."""
+    if not any(hasattr(model, name) for name in ("fit", "factors", "components")):
+        return as_matrix(model, "activations", "samples × parts"), None
+    known = summary(model)
+    if known.activations is None:
+        raise ValueError("this model stores no activations: use activations(model.transform(X))")
+    return as_matrix(known.activations, "activations", "samples × parts"), known.sample_names
+
+
+def by_strongest_part(values: Array) -> Array:
+    """Sample indices sorted by strongest part, then by decreasing activation; all-zero samples come last."""
+    best, part = values.max(axis=1), values.argmax(axis=1)
+    return np.lexsort((-best, np.where(best > 0, part, values.shape[1])))
