@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
 from ..engine.blocks import Block
-from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
+from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
 from ..projections import hoyer_sparsity
 from ..statistics import Array, as_factor
