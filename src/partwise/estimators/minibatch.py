@@ -30,7 +30,7 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..updates import Sequential
 from .base import Parts, as_output
-from .restarts import progress, warn_if_exhausted
+from .fits import progress, warn_if_exhausted
 
 
 @with_options

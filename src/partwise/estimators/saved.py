@@ -10,6 +10,7 @@ import numpy as np
 
 from ..engine.blocks import Block
 from ..engine.online import BatchLearner
+from ..engine.origins import ORIGINS
 from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
@@ -55,7 +56,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     def stored(value: Any, name: str) -> Any:
         found: dict[str, Array] = {}
         try:
-            plain = packed(value, name, found, BLOCKS)
+            plain = packed(value, name, found, BLOCKS | ORIGINS)
         except StorageError as error:
             notes[name] = str(error)
             return None
@@ -117,7 +118,7 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     known = kind().get_params(deep=False)  # a later version may have written more
     params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
     model = kind(**unpacked({"dict": params}, arrays, SETS))
-    attributes = unpacked({"dict": header["attributes"]}, arrays)
+    attributes = unpacked({"dict": header["attributes"]}, arrays, ORIGINS)
     found = checked({name: attributes[name] for name in ATTRIBUTES if name in attributes}, kind)
     for name, value in found.items():
         setattr(model, name, value)
