@@ -192,7 +192,7 @@ def entries(signature: inspect.Signature) -> dict[str, str]:
     return {name: entry(name, p.default) for name, p in signature.parameters.items() if name in TABLE}
 
 
-def entry(name: str, default: Any) -> str:
+def entry(name: str, default: object) -> str:
     """The docstring entry of an option."""
     usual = "optional" if default is None else f"default={default!r}"
     lines = textwrap.fill(TABLE[name].text, 108, break_on_hyphens=False)

@@ -53,7 +53,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Array] = {}
     notes: dict[str, str] = {}
 
-    def stored(value: Any, name: str) -> Any:
+    def stored(value: object, name: str) -> Any:
         found: dict[str, Array] = {}
         try:
             plain = packed(value, name, found, BLOCKS | ORIGINS)
@@ -162,7 +162,7 @@ def checked(found: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     return {**found, "n_components_": sizes["r"]}
 
 
-def check_attribute(name: str, value: Any, wanted: tuple[str, ...] | type, sizes: dict[str, int]) -> None:
+def check_attribute(name: str, value: object, wanted: tuple[str, ...] | type, sizes: dict[str, int]) -> None:
     """Check the type or the shape of an attribute; ``sizes`` are the lengths that the letters of shapes stand for."""
     if isinstance(wanted, type):
         if type(value) is not wanted:
@@ -173,7 +173,7 @@ def check_attribute(name: str, value: Any, wanted: tuple[str, ...] | type, sizes
         raise ValueError(f"{name} has shape {value.shape}, which does not match the other attributes")
 
 
-def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | None:
+def checked_block(plain: object, arrays: Mapping[str, Array], r: int) -> Block | None:
     """The update and its constraint sets for ``r`` components, validated, or None."""
     block = unpacked(plain, arrays, BLOCKS)
     if block is None:
@@ -189,7 +189,7 @@ def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | No
     return block
 
 
-def resume_learning(model: Any, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def resume_learning(model: MiniBatchSparseNMF, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Restore the running statistics that `partial_fit` continues from."""
     parts = np.array(model.components_.T, order="F")
     block = checked_block(header.get("block"), arrays, len(model.components_))

@@ -94,11 +94,8 @@ def _fitted_masker(mask: Any, images: Any) -> Any:
         raise ImportError("brain images need nilearn: pip install 'partwise[brain]'") from None
     from sklearn.base import clone
 
-    if hasattr(mask, "fit"):
-        masker = clone(mask)
-        return masker.fit() if masker.mask_img is not None else masker.fit(images)
-    masker = NiftiMasker(mask, standardize=None)
-    return masker.fit() if mask is not None else masker.fit(images)
+    masker = clone(mask) if hasattr(mask, "fit") else NiftiMasker(mask, standardize=None)
+    return masker.fit(None if masker.mask_img is not None else images)
 
 
 def _check_space(images: Any, mask: Any) -> None:

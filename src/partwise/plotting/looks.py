@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,14 @@ OUTSIDE = "0.9"  # grey of the area outside the mask
 KINDS = {2: "images", 3: "volumes", 1: "lines"}
 
 
-class Look(Protocol):
-    """A way to plot a part, with its width and height in inches."""
-
-    across: ClassVar[int | None]  # parts per row; None: about as many as rows
-
-    @property
-    def size(self) -> tuple[float, float]: ...
-
-    def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
-        """Draw ``part``, and return a note to add to its label; ``left``, ``bottom``: in the first column, last row."""
-        ...
-
-
 @dataclass(frozen=True)
 class Images:
-    """A part as an image: white is zero, black is the maximum of the part."""
+    """A part as an image: white is zero, black is the maximum of the part.
+
+    Every look has a ``size``, the width and height of a part in inches, ``across``, the number of parts per row (None:
+    about as many as rows), and `draw`, which returns a note to add to the label of a part. ``left`` and ``bottom`` say
+    that the axis is in the first column, in the last row.
+    """
 
     shape: tuple[int, ...]
     mask: Array | None = None
@@ -162,6 +154,9 @@ class Bars:
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel("weight" if bottom else "", fontsize=8)
         return ""
+
+
+Look: TypeAlias = Images | Lines | Bars
 
 
 def few_ticks(axis: Axes) -> None:

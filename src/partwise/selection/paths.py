@@ -35,10 +35,6 @@ class Plan:
     tol: float
     seed: int
 
-    def split(self, observed: Observed, number: int) -> Split:
-        """Split number ``number``: the same for all ranks and sparsities."""
-        return hold_out(observed, self.holdout, np.random.default_rng([self.seed, number]))
-
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
         with interrupts() as interrupted, warnings.catch_warnings():
@@ -64,7 +60,7 @@ def fit_path(observed: Observed, plan: Plan, rank: int, number: int) -> Record:
 
     The result depends only on the arguments, not on the process or the order of the paths.
     """
-    split = plan.split(observed, number)
+    split = hold_out(observed, plan.holdout, np.random.default_rng([plan.seed, number]))  # one for all ranks
     fits: list[Record] = []
     parts: list[list[Array]] = [[] for _ in plan.sparsities]
     for restart in range(plan.n_init):

@@ -135,7 +135,7 @@ def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs:
     yield from run(joblib.delayed(fit_path)(observed, plan, *key) for key in keys[:-1])
 
 
-def listed(values: Any) -> list[Any]:
+def listed(values: object) -> list[Any]:
     """Several values as a list, or one value as a list of one."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
 
