@@ -36,8 +36,8 @@ slow-tests: $(VENV)/dev
 
 # the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
 KERNELS := projections sets grouped updates constrained_updates sparse_coding
-ON_THEM := sparsity statistics data tensor missing start factorize middle stream stream_passes \
-	stream_estimator minibatch cp partly recipes rivals rivals_hostile estimators estimators_hostile transform
+ON_THEM := sparsity statistics data tensor missing starts loop middle_factor chunked chunked_passes \
+	chunked_estimator minibatch cp known_parts recipes rivals rivals_hostile estimators estimators_hostile transform
 PLAIN := NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled"
 jit-off: $(VENV)/dev
 	$(PLAIN) $(KERNELS:%=tests/test_%.py)

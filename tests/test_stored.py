@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import one_at_a_time, peak_of, random_factors
+from chunked import Watched
 from stores import FIT, STORED, R, Rows, any_store, assert_same, fifth, mapped, saved, small  # noqa: F401  (fixtures)
-from streams import Watched
 
 import partwise as pw
 from partwise.data import DenseData, StoredData, as_data, is_lazy

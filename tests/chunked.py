@@ -49,8 +49,8 @@ MORE = {
     "ssnmf, gradual": Recipe("ssnmf", {"sparsity": 0.5, "init": "gradual"}),
 }
 ALL = RECIPES | MORE
-STREAMED = [name for name in ALL if name not in BOUND]
-FEW = one_of_each({name: ALL[name] for name in STREAMED})
+CHUNKED = [name for name in ALL if name not in BOUND]
+FEW = one_of_each({name: ALL[name] for name in CHUNKED})
 
 
 @pytest.fixture(name="X")

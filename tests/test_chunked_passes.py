@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from catalogues import UPDATES, one_at_a_time, random_factors, stats_of
+from chunked import ALL, CHUNKED, FEW, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 from stores import Rows, assert_same
-from streams import ALL, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import DenseData
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 # One pass
 
 
-@pytest.mark.parametrize(("name", "kkt_tol"), [*((name, 0) for name in STREAMED), *((name, 1e-12) for name in FEW)])
+@pytest.mark.parametrize(("name", "kkt_tol"), [*((name, 0) for name in CHUNKED), *((name, 1e-12) for name in FEW)])
 def test_each_iteration_reads_each_sample_once_and_in_order(X, name, kkt_tol):
     """Before them: a look at the values, the sums at the start, and the update that some recipes begin with."""
     stored, marks = Watched(X), []

@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from chunked import R, seven, small  # noqa: F401  (fixtures)
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from stores import Rows, saved
-from streams import R, seven, small  # noqa: F401  (fixtures)
 
 import partwise as pw
 

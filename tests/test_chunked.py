@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from catalogues import PROBLEMS, Recipe, one_at_a_time
+from chunked import ALL, BOUND, CHUNKED, FEW, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 from stores import Rows, assert_same
-from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import StoredData, as_data
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 # The same fit
 
 
-@pytest.mark.parametrize("name", STREAMED)
-def test_every_recipe_that_streams_gives_the_fit_of_memory(X, name):
+@pytest.mark.parametrize("name", CHUNKED)
+def test_every_chunked_recipe_gives_the_fit_in_memory(X, name):
     recipe = ALL[name]
     assert isinstance(as_data(Rows(X), seven(X)), StoredData)
     cone = recipe.name == "tpc"  # solved to a tolerance only
