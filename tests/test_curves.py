@@ -70,5 +70,5 @@ def test_signed_parts_are_drawn_in_two_colours(rng, tmp_path):
 
 @pytest.mark.parametrize("parts", [np.ones((2, 5)), np.ones(6), np.ones((0, 6))])
 def test_parts_of_another_shape(parts):
-    with pytest.raises(ValueError, match=r"parts of shape \(.*\) do not fit images of 2 × 3 pixels"):
+    with pytest.raises(ValueError, match=r"components of shape \(.*\) do not fit images of 2 × 3 pixels"):
         mosaics([("it", parts)], (2, 3), title="")

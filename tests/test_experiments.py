@@ -18,7 +18,7 @@ from experiments import NAMES, __main__, figure1_left, figure2, figure6, loaders
 from experiments import appendix as both_sides
 from experiments.__main__ import main
 from experiments.experiment import VERDICTS, judged, write_csv, write_summary
-from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, sooner, time_to, trace
+from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, speedups, time_to, trace
 from partwise.engine.loop import Result
 from partwise.projections.sets import l1_norm
 
@@ -69,7 +69,7 @@ def test_so_does_one_alone(tmp_path, capsys):
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.startswith("figure4 ")
-    assert said.out.rstrip().endswith(f"Written to {out / 'summary.md'} and beside it")
+    assert said.out.rstrip().endswith(f"Written to {out}; summary: {out / 'summary.md'}")
     assert_left_behind(out, "figure4")
     assert len((out / "summary.md").read_text(encoding="utf-8").splitlines()) == 3
 
@@ -274,13 +274,13 @@ def test_verdict_of_tests():
     assert [judged(tests, "x") for tests in ([True], [True, False], [False])] == [f"{v}: x" for v in VERDICTS[::-1]]
 
 
-def test_sooner_is_measured_at_an_error_that_both_have():
+def test_a_speedup_is_measured_at_an_error_that_both_have():
     rows = raced(printed=(late, 1.0), nmfsc=(late, 2.0))
     ours = [row for row in rows if row["method"] == PRINTED.label and row["seed"] == 0 and row["sparsity"] == 0.2]
     assert time_to(ours, 2.02) == 0.75  # of 10, 5.6, 3.2, 1.8, 1
     assert time_to(ours, 0.5) == np.inf
-    assert sooner(rows, PRINTED, NMFSC) == pytest.approx(dict.fromkeys((0.2, 0.4, 0.6, 0.8), 1 / 0.75))
-    back = sooner(rows, NMFSC, PRINTED)
+    assert speedups(rows, PRINTED, NMFSC) == pytest.approx(dict.fromkeys((0.2, 0.4, 0.6, 0.8), 1 / 0.75))
+    back = speedups(rows, NMFSC, PRINTED)
     assert back == pytest.approx(dict.fromkeys(back, 0.75))
 
 
@@ -312,10 +312,10 @@ def test_csv_and_summary(tmp_path):
     rows = [{"data": "it, and it", "error": 1 / 3, "updates": 4, "image": np.ones(3)}]
     write_csv(rows, tmp_path / "it.csv")
     assert (tmp_path / "it.csv").read_text(encoding="utf-8") == 'data,error,updates\n"it, and it",0.333333,4\n'
-    (tmp_path / "figure4.txt").write_text("holds: 12 × sooner: yes\n", encoding="utf-8")
+    (tmp_path / "figure4.txt").write_text("holds: 12 times faster: yes\n", encoding="utf-8")
     *_, last = write_summary(tmp_path).read_text(encoding="utf-8").splitlines()
     claim = experiments.find("figure4").claim
-    assert last == f"| figure4 | {claim} | 12 × sooner: yes | holds | `make reproduce FIGURES=figure4` |"
+    assert last == f"| figure4 | {claim} | 12 times faster: yes | holds | `make reproduce FIGURES=figure4` |"
 
 
 # What goes wrong is one line.
@@ -327,7 +327,7 @@ def test_csv_and_summary(tmp_path):
         (["figure8"], "'figure8' is not one of the figures figure1_left, figure1_right"),
         (["figure2", "fig3"], "'fig3' is not one of the figures"),
         (["figure2", "--data", "nowhere"], "--data nowhere is not a folder"),
-        (["figure2", "--out", "file"], "--out file cannot be made (File exists): give another folder"),
+        (["figure2", "--out", "file"], "--out file cannot be created (File exists): choose another folder"),
     ],
 )
 def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
@@ -355,7 +355,7 @@ def test_missing_data_is_left_out(tmp_path, monkeypatch, capsys, name, named):
     assert main(arguments) == named
     err = capsys.readouterr().err
     where = tmp_path / "empty"
-    assert err == f"{name} is left out: nothing is in {where}: set PARTWISE_DATA to the data's folder\n"
+    assert err == f"{name} is skipped: nothing is in {where}: set PARTWISE_DATA to the data's folder\n"
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["summary.md"]
 
 

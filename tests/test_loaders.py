@@ -39,30 +39,30 @@ def test_pictures_are_read_as_they_are_written(raw, picture):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "no PGM picture"),
+        (b"", "not a PGM image"),
         (b"<!DOCTYPE html>", "it begins with b'<!DOCTYPE ht'"),
-        (b"P6 1 1 255\n000", "no PGM picture"),
-        (b"P5", "no PGM picture"),
-        (b"P5 4 3", "no PGM picture"),
-        (b"P5 -4 3 255\n", "no PGM picture"),
-        (b"P5 99999999999999999999 1 255\n0", "no PGM picture"),
-        (b"P5 " + b"#" * 10**6, "no PGM picture"),
-        (b"P5 0 3 255\n", "none may be 0"),
-        (b"P5 4 3 0\n" + bytes(12), "none may be 0"),
-        (b"P5 4 3 65536\n" + bytes(24), "grey values to 65536"),
-        (b"P5 4 3 255\n" + bytes(11), "11 bytes for a picture of 12"),
-        (b"P5 4 3 256\n" + bytes(12), "12 bytes for a picture of 24"),
-        (b"P5 4 3 255\n" + bytes(13), "13 bytes for a picture of 12"),
-        (b"P5 999999999 999999999 255\n" + bytes(5), "5 bytes for a picture of"),
-        (b"P5 4 3 5\n" + bytes(range(12)), "a grey value of 11 and says that 5"),
-        (b"P2 2 1 255\n1", "1 words for a picture of 2"),
+        (b"P6 1 1 255\n000", "not a PGM image"),
+        (b"P5", "not a PGM image"),
+        (b"P5 4 3", "not a PGM image"),
+        (b"P5 -4 3 255\n", "not a PGM image"),
+        (b"P5 99999999999999999999 1 255\n0", "not a PGM image"),
+        (b"P5 " + b"#" * 10**6, "not a PGM image"),
+        (b"P5 0 3 255\n", "none of these may be 0"),
+        (b"P5 4 3 0\n" + bytes(12), "none of these may be 0"),
+        (b"P5 4 3 65536\n" + bytes(24), "a maximum of 65536"),
+        (b"P5 4 3 255\n" + bytes(11), "11 bytes for an image of 12"),
+        (b"P5 4 3 256\n" + bytes(12), "12 bytes for an image of 24"),
+        (b"P5 4 3 255\n" + bytes(13), "13 bytes for an image of 12"),
+        (b"P5 999999999 999999999 255\n" + bytes(5), "5 bytes for an image of"),
+        (b"P5 4 3 5\n" + bytes(range(12)), "a grey value of 11, above its maximum of 5"),
+        (b"P2 2 1 255\n1", "1 words for an image of 2"),
         (b"P2 2 1 255\n1 -2", "2 words"),
         (b"P2 2 1 255\n1 x", "2 words"),
         (b"P2 2 1 255\n1 " + b"9" * 10**4, "2 words"),
         (b"P2 2 1 255\n1 256", "a grey value of 256"),
     ],
 )
-def test_what_is_no_picture_is_said(raw, message):
+def test_a_file_that_is_not_an_image_is_rejected(raw, message):
     with pytest.raises(ValueError, match=message):
         read_pgm(raw, "x.pgm")
 
@@ -98,9 +98,11 @@ def test_scans_that_are_nowhere_are_explained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARTWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(FileNotFoundError, match=r"data or .*hosted nowhere: make it from .*IXI.*name its folder"):
+    with pytest.raises(
+        FileNotFoundError, match=r"data or .*cannot be downloaded: make it from .*IXI.*set PARTWISE_DATA to its folder"
+    ):
         load_smri()
-    with pytest.raises(FileNotFoundError, match="hosted nowhere"):
+    with pytest.raises(FileNotFoundError, match="cannot be downloaded"):
         load_smri(tmp_path)
 
 
