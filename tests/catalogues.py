@@ -1,4 +1,4 @@
-"""The catalogues that the laws run over: problems, kinds of data, updates, sets for a factor's columns, recipes."""
+"""Catalogues that tests are parametrised over: problems, kinds of data, updates, sets, recipes."""
 
 import tracemalloc
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""X in nine chunks, recipes that take it so and recipes that do not, and what tests of both share.
+"""X in nine chunks, recipes that accept chunks and recipes that do not, and fixtures for tests of both.
 
 Fixtures are to be imported by the files that use them.
 """

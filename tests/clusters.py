@@ -1,4 +1,4 @@
-"""Dask arrays, clusters of processes, and what tests of both share: a catalogue of its own.
+"""Dask arrays, clusters of processes, and fixtures for tests of both.
 
 Fixtures are to be imported by the files that use them: not every test is to bring a cluster.
 """

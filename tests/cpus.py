@@ -1,4 +1,4 @@
-"""Run the tests that ask for equal bits as other CPUs would: ``python tests/cpus.py``, or ``make cpus``.
+"""Run the reproducibility tests with the code paths of other CPUs: ``python tests/cpus.py``, or ``make cpus``.
 
 OpenBLAS can take the kernels of another CPU (``OPENBLAS_CORETYPE``), and numba can compile for the least that all have
 (``NUMBA_CPU_NAME=generic``). What this machine cannot run, or runs anyway, is left out with a sentence.
@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CORES = ("Nehalem", "Haswell", "SkylakeX")
 FILES = ("bits", "brain", "saved", "checkpoint", "threads", "minibatch")
-CLUSTER = "test_cluster_processes.py::test_a_seed_gives_the_same_bits_wherever_chunks_lie"
+CLUSTER = "test_cluster_processes.py::test_same_bits_for_any_placement_of_chunks"
 PROBE = """
 import numpy, scipy.linalg
 from threadpoolctl import threadpool_info

@@ -1,4 +1,4 @@
-"""Files to read in tests, and folders to run commands in: fixtures are to be imported by the files that use them."""
+"""Test files and folders; import the fixtures into the test files that use them."""
 
 import gzip
 

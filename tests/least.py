@@ -1,4 +1,4 @@
-"""The least versions that pyproject.toml declares, as constraints for pip: ``make least`` installs them.
+"""The minimum versions in pyproject.toml, as constraints for pip; ``make least`` installs them.
 
 python tests/least.py
 """

@@ -1,4 +1,4 @@
-"""A small X, fits of it, and what tests of `SparseNMF` share.
+"""A small X, fits of it, and fixtures for tests of `SparseNMF`.
 
 Fixtures are to be imported by the files that use them.
 """

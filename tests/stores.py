@@ -1,4 +1,4 @@
-"""Whatever X can be stored in, and what tests of it share: a catalogue of its own.
+"""All kinds of storage for X, and fixtures for tests of them.
 
 Fixtures are to be imported by the files that use them.
 """

@@ -1,4 +1,4 @@
-"""The catalogues of tensors: shapes, forms of data, definitions."""
+"""Catalogues of tensors: shapes, kinds of data, definitions."""
 
 from math import prod
 

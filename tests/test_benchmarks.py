@@ -1,4 +1,4 @@
-"""Every benchmark prints the table that it promises, at a tiny size: all its rows, with numbers that can be."""
+"""Every benchmark runs at a tiny size and prints its table: all rows, with finite positive numbers."""
 
 import math
 import re
@@ -73,13 +73,13 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
 }
 
 
-def test_every_benchmark_promises_a_table():
+def test_every_benchmark_has_an_expected_table():
     assert {path.stem for path in (ROOT / "benchmarks").glob("*.py")} == set(TABLES)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_is_printed(name):
+def test_benchmark_prints_its_table(name):
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--quick"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, done.stderr

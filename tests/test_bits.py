@@ -85,7 +85,7 @@ def assert_same_bits(found, wanted):
         np.testing.assert_array_equal(a, b)
 
 
-def test_values_at_another_address(make, X):
+def test_memory_address_does_not_matter(make, X):
     """Also where none of their dtype should lie: Dask puts arrays wherever a message has them."""
     wanted = answers(make().fit(X), X)
     for offset in (8, 36, 1):
@@ -101,27 +101,27 @@ def test_kernels_see_aligned_arrays(X):
     )
 
 
-def test_values_that_must_not_be_written(make, X):
+def test_read_only_arrays_give_the_same_bits(make, X):
     wanted, locked = answers(make().fit(X), X), elsewhere(X, 0)
     for array in (locked.data, locked.indices, locked.indptr) if sp.issparse(X) else (locked,):
         array.flags.writeable = False
     assert_same_bits(answers(make().fit(locked), locked), wanted)
 
 
-def test_a_model_saved_and_loaded(make, X, tmp_path):
+def test_saved_and_loaded_model(make, X, tmp_path):
     model = make().fit(X)
     model.save(tmp_path / "parts.pw")
     assert_same_bits(answers(pw.load(tmp_path / "parts.pw"), X), answers(model, X))
 
 
-def test_a_model_pickled_and_sent(make, X):
+def test_pickled_model(make, X):
     model = make().fit(X)
     wanted = answers(model, X)
     for again in (pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)):
         assert_same_bits(answers(again, X), wanted)
 
 
-def test_a_stream_that_goes_on_elsewhere(X, tmp_path):
+def test_partial_fit_continued_after_saving_or_pickling(X, tmp_path):
     model = MODELS["mini-batch"]().partial_fit(X[:20])
     model.save(tmp_path / "parts.pw")
     others = [pw.load(tmp_path / "parts.pw"), pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)]
@@ -132,7 +132,7 @@ def test_a_stream_that_goes_on_elsewhere(X, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["parts", "one part", "both sides"])
-def test_a_fit_that_is_resumed(name, X, tmp_path):
+def test_resumed_fit(name, X, tmp_path):
     whole = MODELS[name]()
     half = MODELS[name]().set_params(max_iter=2, checkpoint=tmp_path / "fit.pw")
     half.fit(X)
@@ -196,7 +196,7 @@ def move_everything(monkeypatch, offset):
 
 @pytest.mark.parametrize("chunks", [(N,), (10, 1, 26)])
 @pytest.mark.parametrize("form", ["dense", "CSR"])
-def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
+def test_placement_of_chunks_does_not_matter(monkeypatch, form, chunks, dtype):
     """test_cluster_processes.py has a cluster of processes do it, which takes longer."""
     dask = pytest.importorskip("dask")
     import dask.array as da

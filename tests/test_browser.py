@@ -62,14 +62,14 @@ def seen_by(driver, width=1200, scheme="light"):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
-def test_the_page_loads_without_complaint(page):
+def test_page_loads_without_errors(page):
     assert page.get_log("browser") == []
     assert page.title == EVIL
     assert page.find_element(By.TAG_NAME, "h1").text == EVIL
     assert page.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
 
 
-def test_the_gallery_shows_every_part(page):
+def test_gallery_shows_every_component(page):
     cards = page.find_elements(By.CSS_SELECTOR, ".gallery .card")
     assert len(cards) == R
     page.execute_script("document.querySelectorAll('img').forEach(image => { image.loading = 'eager'; })")
@@ -89,7 +89,7 @@ def column(page, k):
     return [cell.get_attribute("data-key") for cell in cells]
 
 
-def test_headings_sort_up_and_down(page):
+def test_headings_sort_in_both_directions(page):
     headings = page.find_elements(By.CSS_SELECTOR, "thead th")
     assert headings[0].get_attribute("aria-sort") == "ascending"
     for k, heading in enumerate(headings):
@@ -117,7 +117,7 @@ def test_headings_sort_by_keyboard(page):
     assert numbers == sorted(numbers)
 
 
-def test_dark_is_dark(page, address):
+def test_dark_mode_is_dark(page, address):
     def colours():
         script = "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
         return [sum(map(int, c[4:-1].split(","))) / 765 for c in page.execute_script(script)]
@@ -132,7 +132,7 @@ def test_dark_is_dark(page, address):
 
 
 @pytest.mark.parametrize("width", [320, 375, 700, 1200])
-def test_nothing_is_wider_than_the_screen(page, width):
+def test_page_fits_the_screen_width(page, width):
     seen_by(page, width)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     assert page.find_elements(By.CSS_SELECTOR, "thead button")[0].is_displayed()

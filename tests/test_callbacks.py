@@ -80,7 +80,7 @@ def test_each_iteration_begins_and_ends(X, method, options):
     np.testing.assert_array_equal(fit.components_, model(**options).fit(X).components_)
 
 
-def test_the_model_so_far_can_be_used(X):
+def test_callback_can_use_the_current_model(X):
     watcher = Watcher(X[:3])
     fit = model(max_iter=6, tol=0).set_callbacks(watcher).fit(X)
     assert len(watcher.scores) == 6
@@ -99,7 +99,7 @@ def test_a_callback_stops_the_fit(X, after):
     np.testing.assert_array_equal(fit.components_, whole.components)
 
 
-def test_stop_means_all_starts(X):
+def test_stop_ends_all_starts(X):
     """Every iteration of every start is a task of the same level."""
     recorder = Recorder(stop_after=3)
     model(n_init=4, tol=0, max_iter=10).set_callbacks(recorder).fit(X)
@@ -113,7 +113,7 @@ class Interrupt(Recorder):
             signal.raise_signal(signal.SIGINT)
 
 
-def test_one_interrupt_means_all_starts(X):
+def test_interrupt_ends_all_starts(X):
     interrupt = Interrupt()
     fit = model(n_init=4, tol=0, max_iter=10).set_callbacks(interrupt).fit(X)
     assert "interrupted" in fit.stop_reason_
@@ -180,7 +180,7 @@ assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
 
 
 @pytest.mark.slow
-def test_older_scikit_learn_does_without():
+def test_older_scikit_learn_has_no_callbacks():
     """scikit-learn itself imports its callbacks early, so they are hidden after that."""
     code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)

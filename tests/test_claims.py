@@ -1,4 +1,4 @@
-"""What the paper states without an experiment: true, or false as printed (docs/reproduction.md lists all)."""
+"""Claims of the paper without an experiment: true, or false as printed (docs/reproduction.md lists all)."""
 
 import math
 from decimal import Decimal, localcontext

@@ -1,4 +1,4 @@
-"""Dask arrays on a cluster: the fit in memory, whatever fails, stops or dies, and nothing left behind."""
+"""Dask on a cluster of processes: the fit equals the one in memory, through failures and interrupts."""
 
 import importlib
 import os
@@ -83,7 +83,7 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["apart"], indirect=True)
 @pytest.mark.filterwarnings("ignore:reached max_iter")
-def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
+def test_same_bits_for_any_placement_of_chunks(client, monkeypatch, X):
     options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
     one, other = client.nthreads()
     for homes in ([one] * 6, [one, other] * 3, [other, one, one, other, other, other]):
@@ -94,7 +94,7 @@ def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
     np.testing.assert_allclose(parts[0], pw.SparseNMF(**options).fit(X).components_, atol=1e-8)
 
 
-def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_path, X):
+def test_transform_on_a_cluster_is_lazy(client, tmp_path, X):
     def count(block, number):
         (tmp_path / f"{number}-{time.time_ns()}").touch()
         return block
@@ -120,7 +120,7 @@ def test_graphs_do_not_grow(client, X):
     assert seen == [(6, 6, X.nbytes)] * 5
 
 
-def test_news_about_the_scheduler_do_not_disturb_a_fit(cluster, X):
+def test_scheduler_updates_do_not_disturb_a_fit(cluster, X):
     """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
     with (
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
@@ -129,7 +129,7 @@ def test_news_about_the_scheduler_do_not_disturb_a_fit(cluster, X):
         assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
 
 
-def test_what_users_keep_on_the_cluster_stays_theirs(client, X):
+def test_data_of_the_user_on_the_cluster_is_left_alone(client, X):
     given = chunked(X).persist()
     pw.ssnmf(given, 4, **SHORT)
     assert_nothing_is_left(client, but=6)
@@ -227,7 +227,7 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_nothing(client, monkeypatch
 
 
 @pytest.mark.parametrize("accident", [lose_some, fall_behind])
-def test_activations_that_workers_lose_come_back(client, accident, X):
+def test_activations_lost_by_workers_are_recomputed(client, accident, X):
     def there():
         accident(importlib.import_module("partwise.data.visits").KEPT)
 
@@ -239,7 +239,7 @@ def test_activations_that_workers_lose_come_back(client, accident, X):
     assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
 
 
-def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client):
+def test_timeout_error_of_a_task_is_raised(client):
     def fail():
         raise TimeoutError("the server does not answer")
 
@@ -278,7 +278,7 @@ class Kill:
     indirect=["mortal"],
     ids=["one, then one after the other", "the only one"],
 )
-def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
+def test_fit_survives_the_loss_of_workers(mortal, monkeypatch, fits, X):
     """Killed at some iterations, the last one too, with X kept by the workers or not."""
     options = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
     wanted = pw.ssnmf(X, 4, **options)
@@ -294,7 +294,7 @@ def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mortal", [1], indirect=True)
-def test_activations_that_die_with_their_worker_say_so(mortal, X):
+def test_lost_activations_of_a_result_raise_an_error(mortal, X):
     result = pw.ssnmf(chunked(X), 4, **SHORT)
     os.kill(*mortal.run(os.getpid).values(), signal.SIGKILL)
     with pytest.raises(RuntimeError, match=r"activations of chunk \d were lost with their worker: call transform"):

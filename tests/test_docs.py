@@ -29,7 +29,7 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_says_what_it_is(page):
+def test_every_block_has_a_language(page):
     assert {language for language, _ in blocks(page)} <= LANGUAGES
     fences = re.findall(r"^```", page.read_text(encoding="utf-8"), re.MULTILINE)
     hidden = re.findall(r"^<!-- (?:python|sh)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -70,7 +70,7 @@ def test_every_block_runs(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_link_leads_somewhere(page):
+def test_local_links_exist(page):
     targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     local = [target for target in targets if "://" not in target]
     assert not [target for target in local if not (page.parent / target).exists()]
@@ -93,7 +93,7 @@ def script(name):
     return module
 
 
-def test_the_api_page_says_what_the_docstrings_say():
+def test_api_page_is_up_to_date():
     make_api = script("make_api")
     written = make_api.PAGE.read_text(encoding="utf-8")
     assert written == make_api.page(), "run `python docs/make_api.py`"
@@ -101,7 +101,7 @@ def test_the_api_page_says_what_the_docstrings_say():
     assert not re.findall(r"^\| `.*` \|\s*\|$", written, re.MULTILINE)
 
 
-def test_the_picture_of_the_race_has_a_dot_for_every_method_and_dataset():
+def test_race_picture_has_a_dot_for_every_method_and_dataset():
     make_race = script("make_race")
     page = make_race.PAGE.read_text(encoding="utf-8")
     row = "| 0.5 | other | 0.1 | 2.00 | 0.250 | inf | 1.0 | 0.5 (0.5 – 0.5) | 0 | 1 |"
@@ -110,7 +110,7 @@ def test_the_picture_of_the_race_has_a_dot_for_every_method_and_dataset():
         assert [len(dots.get_xdata()) for dots in axes.lines[:-1]] == [len(methods)] * page.count("\n## ")
 
 
-def test_rooms_need_no_import_of_their_own():
+def test_public_modules_need_no_import():
     rooms = ("brain", "cells", "datasets", "io", "plotting", "report")
     code = f"import partwise; [getattr(partwise, name) for name in {rooms}]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)

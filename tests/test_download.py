@@ -1,4 +1,4 @@
-"""Pictures come whole, from folders, archives and a server, or not at all: then a sentence says what to do."""
+"""Datasets are read from folders, archives and a server; damaged ones are rejected with advice."""
 
 import builtins
 import hashlib
@@ -154,7 +154,7 @@ def test_the_archive_inside_of_the_archive_is_read(tmp_path):
 
 
 @each_archive
-def test_no_damage_goes_unseen(tmp_path, name):
+def test_damage_is_detected(tmp_path, name):
     """Whatever byte is turned over or cut off: the right pictures or a sentence, nothing else."""
     place, raw = tmp_path / name, PACKED[name](files("orl"))
     where = np.random.default_rng(0).integers(len(raw), size=150)
@@ -206,7 +206,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("raw", "message"), WRONG.values(), ids=WRONG)
-def test_what_is_not_the_set_is_refused(tmp_path, raw, message):
+def test_files_other_than_the_dataset_are_rejected(tmp_path, raw, message):
     (tmp_path / "att_faces.zip").write_bytes(raw)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ValueError, match=message):
@@ -214,7 +214,7 @@ def test_what_is_not_the_set_is_refused(tmp_path, raw, message):
     assert sorted(tmp_path.rglob("*")) == before  # nothing is unpacked
 
 
-def test_links_and_giants_in_archives_are_no_data(tmp_path, monkeypatch):
+def test_links_and_huge_files_in_archives_are_ignored_or_rejected(tmp_path, monkeypatch):
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as out:
         member = tarfile.TarInfo("s1/1.pgm")
@@ -228,7 +228,7 @@ def test_links_and_giants_in_archives_are_no_data(tmp_path, monkeypatch):
         SMALL["orl"].load(tmp_path / "b.zip")
 
 
-def test_an_archive_that_leads_backwards_ends(tmp_path):
+def test_archive_with_a_negative_size_does_not_loop(tmp_path):
     """A member of negative size keeps Python's own loop over a tar file going for ever (CVE-2025-8194)."""
     raw = bytearray(tarred(files("orl"), "w"))
     raw[124:136] = (2**96 - 1024).to_bytes(12, "big")  # its size: -1024, in base 256
@@ -260,7 +260,7 @@ def test_files_of_another_kind_are_refused(tmp_path, name, save, message):
 
 
 @pytest.mark.parametrize("load", [loaders.load_orl, loaders.load_cbcl])
-def test_a_path_that_is_not_there_is_said(load):
+def test_missing_path_raises(load):
     with pytest.raises(FileNotFoundError, match=r"path='nowhere\.zip' does not exist"):
         load("nowhere.zip")
 
@@ -324,7 +324,7 @@ def test_the_next_address_is_tried(served):
     assert served.asked == ["/gone.zip", "/mirror.zip"]
 
 
-def test_without_a_network_a_sentence_says_what_to_do(nowhere):
+def test_message_without_a_network_says_what_to_do(nowhere):
     with socket.socket() as closed:  # taken, and nobody listens
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/att_faces.zip"
@@ -337,7 +337,7 @@ def test_without_a_network_a_sentence_says_what_to_do(nowhere):
     )
 
 
-def test_a_cache_that_cannot_be_written_to_is_said(served, nowhere):
+def test_unwritable_cache_raises(served, nowhere):
     nowhere.parent.write_bytes(b"a file, where there should be a folder")
     with pytest.raises(FileNotFoundError, match=r"cannot be downloaded to .*PARTWISE_DATA"):
         at(served, "att_faces.zip").load(None)
@@ -345,7 +345,7 @@ def test_a_cache_that_cannot_be_written_to_is_said(served, nowhere):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_cache_is_said(served, nowhere):
+def test_read_only_cache_raises(served, nowhere):
     nowhere.mkdir(parents=True)
     nowhere.chmod(0o500)
     with pytest.raises(FileNotFoundError, match="it is read-only"):

@@ -1,4 +1,4 @@
-"""The paper's experiments: they run, say what they ran on, and their verdicts can go either way."""
+"""The paper's experiments: they run, name their data, and their verdicts can go either way."""
 
 import csv
 import os
@@ -49,7 +49,7 @@ def read(path):
 
 
 @pytest.mark.slow
-def test_one_command_leaves_numbers_a_picture_and_a_verdict_of_each(tmp_path):
+def test_all_figures_write_numbers_picture_and_verdict(tmp_path):
     pytest.importorskip("clarabel")
     out = tmp_path / "new" / "results"
     command = [sys.executable, "-m", "experiments", "--quick", "--out", str(out)]
@@ -63,7 +63,7 @@ def test_one_command_leaves_numbers_a_picture_and_a_verdict_of_each(tmp_path):
 
 
 @pytest.mark.compiled
-def test_so_does_one_alone(tmp_path, capsys):
+def test_single_figure_writes_the_same(tmp_path, capsys):
     out = tmp_path / "new" / "results"
     assert main(["figure4", "--quick", "--out", str(out)]) == 0
     said = capsys.readouterr()
@@ -103,7 +103,7 @@ def assert_all_start_alike_and_none_rises(rows, name):
             assert float(after["error"]) <= 1.0001 * float(before["error"])
 
 
-def test_every_figure_is_one_of_its_name():
+def test_experiments_are_found_by_name():
     for name in NAMES:
         found = experiments.find(name)
         assert found.name == name
@@ -113,7 +113,7 @@ def test_every_figure_is_one_of_its_name():
         experiments.find("figure8")
 
 
-def test_what_the_docs_say_can_be_run():
+def test_commands_in_the_docs_exist():
     docs = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert set(re.findall(r"reproduction/(\w+)\.png", docs)) == set(NAMES)
     assert all(f"| {name} |" in docs for name in NAMES)
@@ -257,13 +257,13 @@ def test_verdicts_go_both_ways(name):
 
 
 @pytest.mark.parametrize("name", PARTLY)
-def test_or_stop_halfway(name):
+def test_verdicts_can_hold_in_part(name):
     assert experiments.find(name).verdict(PARTLY[name]).startswith("holds in part: ")
 
 
 @pytest.mark.parametrize("m", [2, 9, 100, 1000])
 @pytest.mark.parametrize("s", [0.1, 0.5, 0.9])
-def test_all_ways_to_the_nearest_sparse_vector_are_one(rng, m, s):
+def test_all_projection_methods_agree(rng, m, s):
     b, k = rng.random(m), l1_norm(s, m)
     first, *others = (way(b, k) for way in figure2.WAYS.values())
     for y in others:
@@ -330,7 +330,7 @@ def test_csv_and_summary(tmp_path):
         (["figure2", "--out", "file"], "--out file cannot be created (File exists): choose another folder"),
     ],
 )
-def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+def test_bad_argument_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     assert main(arguments) == 2
@@ -341,7 +341,7 @@ def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, messa
 
 @pytest.mark.parametrize("name", ["figure1_left", "figure1_right", "figure4", "figure5", "figure6", "appendix"])
 @pytest.mark.parametrize("named", [True, False])
-def test_missing_data_is_left_out(tmp_path, monkeypatch, capsys, name, named):
+def test_missing_data_is_skipped(tmp_path, monkeypatch, capsys, name, named):
     def missing():
         raise FileNotFoundError(f"nothing is in {os.environ['PARTWISE_DATA']}: set PARTWISE_DATA to the data's folder")
 
@@ -359,13 +359,13 @@ def test_missing_data_is_left_out(tmp_path, monkeypatch, capsys, name, named):
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["summary.md"]
 
 
-def test_without_an_extra_it_is_left_out(tmp_path, monkeypatch, capsys):
+def test_missing_extra_is_skipped(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     assert main(["--quick", "--out", str(tmp_path), "figure3"]) == 1
     assert "pip install 'partwise[cone]'" in capsys.readouterr().err
 
 
-def test_a_terminal_sees_how_far_it_is(monkeypatch, capsys):
+def test_terminal_shows_progress(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     with __main__.bar("figure4") as tell:

@@ -1,4 +1,4 @@
-"""`partwise info` of many samples: what it counts, it counts in all of them; what it fits, it says of how many."""
+"""`partwise info` on many samples: it counts over all samples, and says how many it fitted."""
 
 import json
 
@@ -24,7 +24,7 @@ def told(X, capsys):
     return facts, capsys.readouterr().out
 
 
-def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
+def test_feature_observed_in_few_samples_is_not_missing(rng, capsys):
     X = rng.random((60, 5))
     X[:, 2] = np.nan
     X[1, 2] = 0.5  # a sample that lies between those that are looked at
@@ -35,7 +35,7 @@ def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
     assert "2 components without a constraint, fitted to 20 samples, have sparsity" in said
 
 
-def test_a_feature_that_none_knows_is(rng, capsys):
+def test_feature_never_observed_is_missing(rng, capsys):
     X = rng.random((60, 5))
     X[:, [1, 2]] = np.nan
     facts, said = told(X, capsys)
@@ -43,7 +43,7 @@ def test_a_feature_that_none_knows_is(rng, capsys):
     assert "2 features are missing in all samples: remove them" in said
 
 
-def test_samples_of_nothing_are_not_looked_at(rng, capsys):
+def test_samples_of_zeros_are_left_out_of_the_fit(rng, capsys):
     X = np.zeros((60, 5))
     X[1:4] = rng.random((3, 5))
     facts, said = told(X, capsys)

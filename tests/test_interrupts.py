@@ -1,4 +1,4 @@
-"""Ctrl-C keeps what a fit has reached; and fits in other threads, where no signal can be caught."""
+"""Ctrl-C keeps the result so far; fits in other threads, which cannot catch signals."""
 
 import os
 import signal

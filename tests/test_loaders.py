@@ -1,4 +1,4 @@
-"""The paper's data: pictures are read as they are written, scans and faces are what they were."""
+"""Loaders of the paper's data: PGM images, scans and faces."""
 
 import hashlib
 
@@ -28,7 +28,7 @@ WIDE = PICTURE * 5000
         (b"P5 1 1 255\n\n", np.array([[10]])),
     ],
 )
-def test_pictures_are_read_as_they_are_written(raw, picture):
+def test_pgm_images_round_trip(raw, picture):
     read = read_pgm(raw)
     assert read.dtype == (np.uint8 if picture.max() < 256 else np.uint16)
     assert read.dtype.isnative
@@ -88,13 +88,13 @@ def test_scans_are_samples_by_voxels(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "changed", [{"mask": np.ones((2, 2, 2), bool)}, {"X": np.zeros((60, 7))}, {"X": np.zeros(60, np.uint8)}]
 )
-def test_other_scans_are_refused(tmp_path, changed):
+def test_malformed_scans_are_rejected(tmp_path, changed):
     smri(tmp_path, **changed)
     with pytest.raises(ValueError, match="a row for each voxel of the mask"):
         load_smri(tmp_path)
 
 
-def test_scans_that_are_nowhere_are_explained(tmp_path, monkeypatch):
+def test_missing_scans_raise_with_advice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARTWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -107,7 +107,7 @@ def test_scans_that_are_nowhere_are_explained(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("faces", [ORL, CBCL], ids=lambda faces: faces.what)
-def test_the_faces_at_hand_are_the_published_ones(faces):
+def test_local_faces_equal_the_published_ones(faces):
     place = find(faces.places[0])
     if place is None:
         pytest.skip(f"{faces.places[0]} is not here")

@@ -1,4 +1,4 @@
-"""One table of options: signatures, docstrings, type hints and flags say what it says."""
+"""One table of options: signatures, docstrings, type hints and flags agree with it."""
 
 import argparse
 import inspect
@@ -28,7 +28,7 @@ def sections(doc):
     return [line.split(" :")[0] for line in own.splitlines() if not line.startswith(" ")]
 
 
-def test_type_checkers_see_the_same():
+def test_type_hints_agree():
     assert Keywords.__annotations__.keys() == TABLE.keys()
     for one in fields(Options):
         assert Keywords.__annotations__[one.name].__forward_arg__ == one.type
@@ -52,14 +52,14 @@ def test_every_parameter_is_described_once(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_estimators_have_the_same_defaults_or_their_own_words(name):
+def test_estimators_have_the_same_defaults_or_document_others(name):
     doc = inspect.getdoc(CLASSES[name])
     for option, parameter in inspect.signature(CLASSES[name]).parameters.items():
         if option in TABLE and parameter.default != TABLE[option].default:
             assert entry(option, parameter.default) not in doc
 
 
-def test_what_a_docstring_says_itself_stays():
+def test_own_text_in_docstrings_is_kept():
     """a
 
     Parameters
@@ -71,7 +71,7 @@ def test_what_a_docstring_says_itself_stays():
     Returns
     -------
     """
-    doc = test_what_a_docstring_says_itself_stays.__doc__
+    doc = test_own_text_in_docstrings_is_kept.__doc__
 
     def made(X, max_iter=3, tol=0, n_threads=4, other=5): ...
 

@@ -104,7 +104,7 @@ def test_best_of_all_supports(kind):
     b=arrays(float, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False)),
     fraction=st.floats(0, 1),
 )
-def test_best_of_all_supports_of_whatever_hypothesis_finds(b, fraction):
+def test_best_of_all_supports_for_hypothesis(b, fraction):
     assert_every_method_solves(b, 1 + fraction * (math.sqrt(b.size) - 1))
 
 
@@ -148,7 +148,7 @@ def far_apart(m):
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("m", [1_000, 3_000, 100_000])
-def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
+def test_fast_falls_back_for_geometric_gaps(m):
     b = far_apart(m)
     k = k_of(0.8, m)
     for guess in (math.nan, first_guess(b, k)):
@@ -158,7 +158,7 @@ def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ORDINARY)
-def test_neither_offset_nor_unit_matters(kind, method):
+def test_offset_and_scale_do_not_matter(kind, method):
     """Whole numbers and powers of two, so that no rounding in b itself does."""
     b = np.rint(1e4 * ORDINARY[kind](seeded(kind), 40).astype(float) % 1e6)
     y = Hoyer(0.6, method)(b)
@@ -231,7 +231,7 @@ def test_near_is_ignored_where_the_answer_is_unique(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_k_may_miss_its_ends_by_rounding(method):
+def test_k_may_exceed_its_bounds_by_rounding(method):
     b = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(sparse_opt(b, 1 - 1e-13, method=method), [0, 0, 1])
     assert_alike(sparse_opt(b, math.sqrt(3) * (1 + 1e-13), method=method), np.full(3, 1 / math.sqrt(3)), 1e-12)

@@ -46,7 +46,7 @@ def test_flat_is_zero_and_single_is_one(m, unit):
 
 
 @pytest.mark.parametrize("unit", [1e300, 1e-300, 1e-150, 1e160])
-def test_neither_large_nor_small_numbers_hide_it(unit):
+def test_extreme_scales_are_handled(unit):
     x = np.random.default_rng(0).uniform(0.1, 1, 50)
     assert hoyer_sparsity(unit * x) == pytest.approx(by_definition(x), abs=1e-14)
 
@@ -67,7 +67,7 @@ def test_axis():
     np.testing.assert_array_equal(x, before)
 
 
-def test_zero_vector_has_none():
+def test_zero_vector_gives_nan():
     assert math.isnan(hoyer_sparsity(np.zeros(4)))
     assert math.isnan(hoyer_sparsity([0]))
     np.testing.assert_array_equal(hoyer_sparsity([[0, 0, 0], [1, 0, 0]], axis=1), [np.nan, 1])

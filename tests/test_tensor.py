@@ -1,4 +1,4 @@
-"""Tensors as data: statistics against their definition, every form alike; what cannot be used is refused."""
+"""Tensors as data: statistics against their definition, for every kind of tensor, and bad input."""
 
 from math import prod
 
@@ -41,7 +41,7 @@ def test_statistics_are_their_definition(shape, form, rng):
 
 @SHAPED
 @pytest.mark.parametrize("form", ["C order", "COO"])
-def test_slices_and_products_with_vectors(shape, form, rng):
+def test_slices_and_vector_products(shape, form, rng):
     X = with_zeros(shape, rng)
     data = as_tensor(FORMS[form](X))
     assert data.sqnorm == pytest.approx(np.sum(X**2))
@@ -118,7 +118,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("X", "message"), BAD.values(), ids=BAD)
-def test_useless_data_is_refused(X, message):
+def test_bad_data_is_rejected(X, message):
     with pytest.raises(ValueError, match=message):
         pw.cp(X, 2)
 
@@ -134,7 +134,7 @@ def test_useless_data_is_refused(X, message):
         ([[0], [0]], ["a"], (2, 2), "values must contain real numbers"),
     ],
 )
-def test_useless_coordinates_are_refused(coords, values, shape, message):
+def test_bad_coordinates_are_rejected(coords, values, shape, message):
     with pytest.raises(ValueError, match=message):
         pw.COO(coords, values, shape)
 

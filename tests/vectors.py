@@ -1,4 +1,4 @@
-"""Vectors of all kinds, the sets they are projected to, and what is asserted of the points found."""
+"""Vectors of all kinds, the sets they are projected onto, and assertions on the results."""
 
 import os
 import zlib
