@@ -36,13 +36,13 @@ def rng():
 
 @pytest.fixture(params=PROBLEMS)
 def problem(request):
-    """A nonnegative matrix X and a rank r."""
+    """A nonnegative matrix X and a number of components r."""
     return PROBLEMS[request.param](np.random.default_rng(list(request.param.encode())))
 
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """Turns an array into the same matrix in other clothes."""
+    """Converts an array to another kind of data."""
     return KINDS[request.param]
 
 
@@ -53,5 +53,5 @@ def update(request):
 
 @pytest.fixture(params=SETS)
 def columns(request):
-    """Takes r, gives a set for each column."""
+    """Takes r and returns a set for each column."""
     return SETS[request.param]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def least():
-    """``name==x`` for each ``name>=x``, its extras apart."""
+    """``name==x`` for each ``name>=x``, without extras."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     declared = [
         *project["dependencies"],

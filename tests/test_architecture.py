@@ -44,7 +44,7 @@ def floor(room):
 
 
 def nodes(path):
-    """What a module is made of, but for the functions that may import upwards."""
+    """The syntax nodes of a module, except functions that may import upwards."""
     left, exempt = [SOURCES[path]], UPWARD.get(path.relative_to(HOME).as_posix(), set())
     while left:
         node = left.pop()
@@ -54,7 +54,7 @@ def nodes(path):
 
 
 def imported(path):
-    """The dotted names that a module imports, those inside of functions included, relative ones made absolute."""
+    """The dotted names that a module imports, including those inside functions; relative names made absolute."""
     package = ("partwise", *path.relative_to(HOME).parts[:-1])
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -87,7 +87,7 @@ def test_rooms_import_lower_floors_only():
 
 
 def inner(room):
-    """For each file of a room the others of it that it imports."""
+    """For each file of a room, the other files of the room that it imports."""
     files = {path.stem: path for path, other in ROOMS.items() if other == room and path.stem != "__init__"}
     used = {name: {parts[2] for parts in (n.split(".") for n in imported(path)) if parts[:2] == ["partwise", room]
                    and len(parts) > 2} for name, path in files.items()}  # fmt: skip
@@ -118,7 +118,7 @@ def test_only_plotting_uses_matplotlib_and_only_cli_prints():
 
 
 def test_class_names_are_unique():
-    """One name, one meaning; a type alias may be repeated where the same is meant."""
+    """A type alias with the same meaning may be repeated."""
     classes, aliases = [], set()
     for source in SOURCES.values():
         classes += [node.name for node in source.body if isinstance(node, ast.ClassDef)]

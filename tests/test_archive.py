@@ -139,7 +139,7 @@ def test_foreign_files_are_rejected(path, tmp_path):
 
 
 def sealed(members, number=1, compression=zipfile.ZIP_STORED):
-    """A file of these members, under a right digest."""
+    """A file of these members with a valid digest."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as file:
         for name, content in members:

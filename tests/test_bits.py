@@ -1,6 +1,6 @@
 """What gives the same bits on one machine, with the same versions and threads (docs/files.md, "What is reproducible").
 
-X has sizes at which BLAS takes other paths for other memory orders. `make cpus` runs this file as other CPUs would.
+At the size of X, BLAS uses different code for different memory orders. `make cpus` runs this file for other CPUs.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def models(request):
 
 
 def at(array, offset):
-    """The array in its memory order, so many bytes after an address that is a multiple of 64."""
+    """A copy of the array in the same memory order, ``offset`` bytes past a multiple of 64."""
     room = np.empty(array.nbytes + 128, dtype=np.uint8)
     start = -room.ctypes.data % 64 + offset
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -59,7 +59,7 @@ def at(array, offset):
 
 
 def elsewhere(X, offset):
-    """X, dense or sparse, with all its arrays at such addresses."""
+    """X, dense or sparse, with all its arrays at such addresses (see `at`)."""
     if not sp.issparse(X):
         return at(X, offset)
     moved = X.copy()
@@ -68,14 +68,14 @@ def elsewhere(X, offset):
 
 
 def sent(value, offset):
-    """A value as it comes out of a pickle whose arrays came apart from it, at such addresses."""
+    """A value unpickled from out-of-band buffers at such addresses (see `at`)."""
     buffers = []
     data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     return pickle.loads(data, buffers=[at(np.frombuffer(b.raw(), np.uint8), offset) for b in buffers])
 
 
 def answers(model, X):
-    """All that a model has found, and finds."""
+    """Fitted attributes and predictions of a model."""
     return [model.components_, model.transform(X), model.loss_curve_, np.array(model.score(X))]
 
 
@@ -86,7 +86,7 @@ def assert_same_bits(found, wanted):
 
 
 def test_memory_address_does_not_matter(make, X):
-    """Also where none of their dtype should lie: Dask puts arrays wherever a message has them."""
+    """Unaligned addresses too: Dask places arrays wherever they are in a message."""
     wanted = answers(make().fit(X), X)
     for offset in (8, 36, 1):
         moved = elsewhere(X, offset)
@@ -94,7 +94,7 @@ def test_memory_address_does_not_matter(make, X):
 
 
 def test_kernels_see_aligned_arrays(X):
-    """For others they would be compiled anew, into code that may sum in another order."""
+    """For unaligned arrays they would be recompiled, and might sum in another order."""
     found = as_data(elsewhere(X, 1)).matrix
     assert all(
         array.flags.aligned for array in ((found.data, found.indices, found.indptr) if sp.issparse(X) else (found,))
@@ -141,7 +141,7 @@ def test_resumed_fit(name, X, tmp_path):
 
 
 def test_components_in_any_layout(make, X):
-    """A user may set them."""
+    """Users may set components_."""
     model = make().fit(X)
     wanted = model.transform(X)
     for layout in (np.asfortranarray, lambda c: np.repeat(c, 2, axis=1)[:, ::2], lambda c: at(c, 1)):
@@ -162,7 +162,7 @@ def test_another_memory_order_of_x_agrees_to_the_stated_tolerance(make, dtype):
 
 
 def digest():
-    """Of the answers of some models; a process of its own prints it."""
+    """A digest of the results of some models; another process prints it."""
     found = hashlib.sha256()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -182,7 +182,7 @@ def test_another_process():
 
 
 def move_everything(monkeypatch, offset):
-    """Let chunks and answers come as Dask sends them, at some address, without workers to send them."""
+    """Move chunks and results to other addresses, as Dask's transfers do, without workers."""
     from partwise.data import cluster, visits
 
     matrix, compute = visits.Place.matrix, cluster.DaskData.compute
@@ -197,7 +197,7 @@ def move_everything(monkeypatch, offset):
 @pytest.mark.parametrize("chunks", [(N,), (10, 1, 26)])
 @pytest.mark.parametrize("form", ["dense", "CSR"])
 def test_placement_of_chunks_does_not_matter(monkeypatch, form, chunks, dtype):
-    """test_cluster_processes.py has a cluster of processes do it, which takes longer."""
+    """test_cluster_processes.py tests the same on a cluster of processes, which takes longer."""
     dask = pytest.importorskip("dask")
     import dask.array as da
 
@@ -221,7 +221,7 @@ def test_placement_of_chunks_does_not_matter(monkeypatch, form, chunks, dtype):
 
 @pytest.mark.parametrize("method", ["fast", "sorted", "hoyer"])
 def test_a_projection_does_not_depend_on_where_its_result_is_written(method):
-    """Loops that read one array and write another are not vectorised where the two lie close together."""
+    """Loops from one array to another are not vectorised if the two are close in memory."""
     rng = np.random.default_rng(0)
     for m in range(5, 40):
         b, k = rng.random(m), 1 + 0.5 * (m**0.5 - 1)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A report of parts with hostile names, one of them zero."""
+    """A report of components with hostile names, one of them zero."""
     rng = np.random.default_rng(0)
     parts = rng.random((R, 64)) * (rng.random((R, 64)) < rng.random((R, 1)))
     parts[4] = 0
@@ -48,7 +48,7 @@ def driver():
 
 @pytest.fixture
 def page(driver, address):
-    """The page, as a person with a large screen and no wishes sees it."""
+    """The page on a large screen with default settings."""
     seen_by(driver)
     driver.get(address)
     return driver

@@ -17,7 +17,7 @@ callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1
 
 
 class Recorder:
-    """Writes down what it is told; says stop when so many iterations have ended."""
+    """Records its calls; requests a stop after some iterations."""
 
     def __init__(self, stop_after=None, fail_after=None):
         self.stop_after, self.fail_after = stop_after, fail_after
@@ -44,7 +44,7 @@ class Recorder:
 
 
 class Watcher(Recorder):
-    """Keeps the score of the model so far."""
+    """Records the score of the current model."""
 
     def __init__(self, X):
         super().__init__()
@@ -100,7 +100,7 @@ def test_a_callback_stops_the_fit(X, after):
 
 
 def test_stop_ends_all_starts(X):
-    """Every iteration of every start is a task of the same level."""
+    """Iterations of all starts are tasks of the same level."""
     recorder = Recorder(stop_after=3)
     model(n_init=4, tol=0, max_iter=10).set_callbacks(recorder).fit(X)
     assert recorder.iterations_ended == 3
@@ -181,7 +181,7 @@ assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
 
 @pytest.mark.slow
 def test_older_scikit_learn_has_no_callbacks():
-    """scikit-learn itself imports its callbacks early, so they are hidden after that."""
+    """scikit-learn imports its callbacks early, so they are hidden after its import."""
     code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")

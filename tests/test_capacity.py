@@ -11,7 +11,7 @@ from partwise.engine.validation import effective_size
 
 
 def warned(X, r, sparsity, **more):
-    """What the warning says of X, or None; and the fit."""
+    """The warning's text (or None), and the fit."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", pw.CapacityWarning)
         result = pw.ssnmf(X, r, sparsity=sparsity, random_state=0, **more)
@@ -22,7 +22,7 @@ def warned(X, r, sparsity, **more):
 @pytest.mark.parametrize("sparsity", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("overlap", [False, True])
 def test_no_warning_for_data_made_of_such_components(sparsity, overlap, rng):
-    """No X = activations·components has a larger effective size than its parts in all, be it a little."""
+    """X = activations·components never has a larger effective size than its components together."""
     part, r = pw.Hoyer(sparsity), 4
     components = np.stack([part(rng.random(40) ** 3) for _ in range(r)])
     if not overlap:  # disjoint and flat: as large as can be
@@ -56,7 +56,7 @@ def test_error_is_at_least_the_bound_in_the_warning(sparsity, r, rng):
 
 @pytest.mark.parametrize("floor", [0, 1e-6, 1e-3])
 def test_small_values_in_all_features_weaken_the_warning(floor, rng):
-    """As where a window leaks into all frequencies, or a loose mask has voxels outside of the brain."""
+    """For example spectral leakage, or a loose mask with voxels outside of the brain."""
     X = np.full((20, 400), float(floor))
     X[:, :20] += rng.random((20, 20))
     said = warned(X, 4, 0.85, max_iter=1, tol=0)[0]

@@ -160,7 +160,7 @@ def test_unused_components_restart_on_either_side_without_penalty(X, side, rng):
 
 @pytest.mark.parametrize("sparsity", [None, 0.3])
 def test_no_sample_is_left_to_restart_with(sparsity, restarts, rng):
-    """A matrix of rank 1 and three parts: what is dead has nothing left to fit."""
+    """X of rank 1 and three components: nothing is left for dead ones to fit."""
     X = np.outer(rng.random(40), pw.Hoyer(0.3)(rng.random(9)))
     limits = {"sparsity": sparsity, "max_iter": 60, "tol": 0, "random_state": 0, "solver": "pivot"}
     result = pw.ssnmf(Rows(X), 3, memory_limit=4 * X[0].nbytes, **limits)

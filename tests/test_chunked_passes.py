@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 
 @pytest.mark.parametrize(("name", "kkt_tol"), [*((name, 0) for name in CHUNKED), *((name, 1e-12) for name in FEW)])
 def test_each_iteration_reads_each_sample_once_and_in_order(X, name, kkt_tol):
-    """Before them: a look at the values, the sums at the start, and the update that some recipes begin with."""
+    """Before the iterations: one pass to check values, one for the first sums, and for some recipes a first update."""
     stored, marks = Watched(X), []
     pieces = [*pairwise([*range(0, 61, 7), 61])]
     limits = {"init": "random", "max_iter": 5, "tol": 0, "kkt_tol": kkt_tol}

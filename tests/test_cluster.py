@@ -127,7 +127,7 @@ def test_a_start_can_be_given(X, rng):
 
 
 def test_stuck_components_restart_as_in_memory(X, rng):
-    """Parts 1 and 3 lie on features that are zero in all of X."""
+    """Components 1 and 3 use only features that are zero in all of X."""
     X[:, :8] = 0
     parts = np.array([Hoyer(0.7)(rng.random(24)) for _ in range(4)])
     for j in (1, 3):
@@ -182,7 +182,7 @@ def test_estimator_equals_the_one_in_memory(sparsity, form, X):
 @pytest.mark.filterwarnings("ignore:reached max_iter")
 @pytest.mark.parametrize("precision", [float, np.float32])
 def test_error_of_a_perfect_fit_as_in_memory(precision, rng):
-    """Where the statistics cancel, the error comes from the residual."""
+    """If the statistics cancel, the error is computed from the residual."""
     X = (rng.random((150, 2)) @ rng.random((2, 24))).astype(precision)
     options = {"n_components": 2, "max_iter": 60, "random_state": 0}
     for data in (X, chunked(X)):
@@ -258,7 +258,7 @@ def test_the_best_of_several_starts_is_the_one_in_memory(X):
 
 
 def test_a_client_in_this_process_keeps_the_chunks_and_gives_the_fit_in_memory(X):
-    """Its workers have no limit of memory. Those of other processes: test_cluster_processes.py."""
+    """Its workers have no memory limit. For workers in other processes, see test_cluster_processes.py."""
     seen = []
     with (
         distributed.LocalCluster(2, processes=False, memory_limit=None, dashboard_address=":0") as found,

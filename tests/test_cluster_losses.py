@@ -69,7 +69,7 @@ def test_revival_survives_a_loss(X, rng):
 
 
 def test_repeated_visit_gives_the_same_result(monkeypatch, X):
-    """As a worker does whose answer was lost on its way."""
+    """As when a worker's answer is lost in transit."""
     visit, seen = visits.visit, []
 
     def twice(*asked):
@@ -84,7 +84,7 @@ def test_repeated_visit_gives_the_same_result(monkeypatch, X):
 
 
 class Sieve(dict):
-    """Keeps nothing."""
+    """A dict that stores nothing."""
 
     def __setitem__(self, key, value):
         pass
@@ -97,7 +97,7 @@ def test_a_fit_whose_activations_are_lost_every_time_gives_up(monkeypatch, X):
 
 
 def test_a_loss_at_the_very_end_does_not_cost_the_fit(monkeypatch, X):
-    """After the last step, and before its activations are collected."""
+    """The loss is after the last step, before its activations are collected."""
     sweep, losses = cluster_data.HeldThere.sweep, []
 
     def sweep_and_lose(held, step):
@@ -135,7 +135,7 @@ STARTED, ENDED, OVER = [], [], threading.Event()
 
 
 class Straggler:
-    """A step in which the first chunk fails while the others are at work, and these end when all is over."""
+    """A step whose first chunk fails while the others are running; these end after the fit."""
 
     def __call__(self, chunk, activations):
         if chunk.first == 0:
@@ -166,7 +166,7 @@ def test_nothing_is_left_after_an_error(error, X):
 
 
 def test_nothing_is_left_while_the_error_is_handled(X):
-    """As in a notebook, which keeps the last error with all its frames."""
+    """For example in a notebook, which keeps the last error with all its frames."""
     with pytest.raises(KeyboardInterrupt) as caught:
         pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
     assert eventually(lambda: not visits.KEPT)

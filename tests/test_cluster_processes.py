@@ -108,7 +108,7 @@ def test_transform_on_a_cluster_is_lazy(client, tmp_path, X):
 
 
 def test_graphs_do_not_grow(client, X):
-    """Between passes the scheduler knows the chunks of X and nothing else, however many there were."""
+    """Between passes the scheduler holds the chunks of X and nothing else, after any number of passes."""
     seen = []
 
     def look(iteration):
@@ -121,7 +121,7 @@ def test_graphs_do_not_grow(client, X):
 
 
 def test_scheduler_updates_do_not_disturb_a_fit(cluster, X):
-    """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
+    """A client requests them every few seconds (here constantly), and they do not list the workers."""
     with (
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         distributed.Client(cluster),
@@ -147,7 +147,7 @@ def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
 
 
 def test_activations_are_dropped_from_any_thread(client):
-    """The garbage collector finds them in any, the client's own too."""
+    """The garbage collector may run in any thread, including the client's."""
     client.run(lambda: importlib.import_module("partwise.data.visits").KEPT.update({("a fit", 0): None}))
     assert kept(client) > 0
     client.loop.add_callback(importlib.import_module("partwise.data.workers").forget_everywhere, client, "a fit")
@@ -252,13 +252,13 @@ def test_timeout_error_of_a_task_is_raised(client):
 
 @pytest.fixture
 def mortal(request):
-    """A cluster of its own, whose workers a test may kill; nannies start others."""
+    """A separate cluster whose workers a test may kill; nannies restart them."""
     with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(900):
         yield client
 
 
 class Kill:
-    """A callback that kills the oldest worker at some iterations, when all are there."""
+    """A callback that kills the oldest worker at some iterations, once all are running."""
 
     def __init__(self, client, *when):
         self.client, self.when, self.killed = client, when, []
@@ -279,7 +279,7 @@ class Kill:
     ids=["one, then one after the other", "the only one"],
 )
 def test_fit_survives_the_loss_of_workers(mortal, monkeypatch, fits, X):
-    """Killed at some iterations, the last one too, with X kept by the workers or not."""
+    """Workers are killed at some iterations, including the last, with X persisted or not."""
     options = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
     wanted = pw.ssnmf(X, 4, **options)
     for when, share in fits:

@@ -55,7 +55,7 @@ def copied(tmp_path):
 
 
 def started(home, code=PROJECT, **environment):
-    """Run code with the copied package; nothing of this process's caches is found."""
+    """Run code with the copied package, without the caches of this process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_", "PYTHON"))}
     settings = {"PYTHONPATH": str(home / "lib"), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.Popen(
@@ -132,7 +132,7 @@ def test_processes_that_compile_at_once_all_work(home):
 
 
 def test_cached_kernel_for_other_types_is_not_used(monkeypatch):
-    """Two processes that each keep their first version of a kernel can leave an index that points to the wrong one."""
+    """Two processes that write at the same time can leave an index that points to the wrong version."""
 
     class Found:
         class signature:  # noqa: N801
@@ -154,7 +154,7 @@ def test_full_disk_does_not_stop_a_fit(monkeypatch):
 
 
 def test_kernels_work_without_a_writable_cache(home):
-    """For root too, whom permissions do not bind: files stand where the cache's folders would be made."""
+    """Works for root too, who ignores permissions: files take the place of the cache folders."""
     for folder in [home / "lib" / "partwise", *(home / "lib" / "partwise").glob("*/")]:
         (folder / "__pycache__").write_text("not a folder")
     before = sorted(home.rglob("*"))
@@ -165,7 +165,7 @@ def test_kernels_work_without_a_writable_cache(home):
 
 
 def kernels():
-    """Every function that is compiled."""
+    """All compiled functions."""
     for module in pkgutil.walk_packages(partwise.__path__, "partwise."):
         if not module.name.endswith("__main__"):
             for value in vars(importlib.import_module(module.name)).values():
@@ -175,7 +175,7 @@ def kernels():
 
 @cache
 def assigned(path):
-    """The names that a file gives values to at its top level."""
+    """The names assigned at the top level of a file."""
     statements = [
         node for node in ast.parse(Path(path).read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)
     ]
@@ -211,7 +211,7 @@ def test_clock_stops_during_compilation():
 
 
 def test_a_cold_fit_with_little_time_is_the_same_as_a_warm_one(home):
-    """The first fit compiles for seconds, and yet has all of its time."""
+    """Compilation does not count against max_time."""
     code = """
 import numpy as np, partwise
 result = partwise.ssnmf(np.random.default_rng(0).random((30, 20)), 3, sparsity=0.5, max_time=1, tol=0, max_iter=50)

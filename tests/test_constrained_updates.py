@@ -58,7 +58,7 @@ def start(sets, rng, shape=(30, 20), dtype=float, mode=1):
 
 
 def assert_descends(update, factor, stats, sets, calls=5):
-    """Call after call within the sets, the loss never higher; the factor and the state at the end."""
+    """Repeated calls stay in the sets and never increase the loss; returns the last factor and state."""
     kept, rounding = TOLERANCES[factor.dtype.type]
     state, losses = {}, [stats.loss(factor)]
     for _ in range(calls):
@@ -202,7 +202,7 @@ def test_a_shared_budget_descends(by, s, dtype, rng):
 
 
 def test_shared_budget_moves_between_columns(rng):
-    """Parts of unlike sparsities are found with their mean alone."""
+    """Components of different sparsities are recovered from their mean sparsity."""
     true = np.column_stack([Hoyer(s)(rng.random(40)) for s in (0.2, 0.5, 0.8)])
     codes = rng.random((60, 3))
     stats = Stats(np.asfortranarray(true @ (codes.T @ codes)), codes.T @ codes, float(np.sum((codes @ true.T) ** 2)))
@@ -318,7 +318,7 @@ def test_cones_descend_within_their_intervals(name, scale, dtype, rng):
 
 @pytest.mark.parametrize("hi", [None, 0.2, 0.5])
 def test_without_lower_ends_a_cone_program_is_solved_exactly(hi, rng):
-    """The set is convex: projected gradient steps lead to the least loss, and no feasible direction leads down."""
+    """The set is convex: compared with projected gradient descent, and no feasible direction descends."""
     pytest.importorskip("clarabel")
     stats, _, _ = cone_problem(rng, 2, (8, 4))
     sets = Columns.same(FreeNorm(HoyerBetween(None, hi)), 2)

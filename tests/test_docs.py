@@ -1,7 +1,7 @@
 """Every code block of the README and the docs runs, page by page, each page in an empty folder.
 
-``python`` blocks of a page share their names, ``sh`` blocks find ``partwise``; ``text`` is not code. What a page takes
-for granted (a file that the reader has) stands before it in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
+``python`` blocks of a page share their variables, ``sh`` blocks can run ``partwise``, and ``text`` is not run. Hidden
+setup code (for example a file that the reader has) is in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
 """
 
 import builtins
@@ -86,7 +86,7 @@ def test_the_index_has_every_page():
 
 
 def script(name):
-    """A script of the docs, as a module."""
+    """Import a script of the docs as a module."""
     spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

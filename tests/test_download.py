@@ -35,7 +35,7 @@ OTHERS = {"README": b"about", "train/non-face/B1.pgm": b"?", "test/face/cmu_0001
 
 
 def files(kind, pictures=PICTURES):
-    """The public files of a set, in no order, with some that are none of it."""
+    """The public files of a dataset, unordered, with some unrelated files."""
     pgm = [b"P5\n%d %d\n255\n" % picture.shape[::-1] + picture.tobytes() for picture in pictures]
     return OTHERS | dict(reversed(list(zip(NAMES[kind], pgm, strict=True))))
 
@@ -59,7 +59,7 @@ def tarred(content, mode="w:gz"):
 
 
 def nested(content):
-    """As MIT packs them."""
+    """The nested archive published by MIT."""
     return tarred({"face.train.tar.gz": tarred(content), "face.test.tar.gz": b"not looked into", "README": b""})
 
 
@@ -76,7 +76,7 @@ each_archive = pytest.mark.parametrize("name", PACKED)
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path, monkeypatch):
-    """No data anywhere, and an empty cache."""
+    """No local data, and an empty cache."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.delenv("PARTWISE_DATA", raising=False)
@@ -87,7 +87,7 @@ def nowhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def served():
-    """A server of this machine: what is put into the dict is there; an int is that answer, None stops half way."""
+    """A local server: the dict holds the files; an int is an HTTP status, and None breaks the connection."""
     content: dict[str, bytes | int | None] = {}
     asked: list[str] = []
 
@@ -155,7 +155,7 @@ def test_the_archive_inside_of_the_archive_is_read(tmp_path):
 
 @each_archive
 def test_damage_is_detected(tmp_path, name):
-    """Whatever byte is turned over or cut off: the right pictures or a sentence, nothing else."""
+    """Any flipped or truncated byte gives the right images or one error message."""
     place, raw = tmp_path / name, PACKED[name](files("orl"))
     where = np.random.default_rng(0).integers(len(raw), size=150)
     damaged = [raw[:i] + bytes([raw[i] ^ 255]) + raw[i + 1 :] for i in where] + [raw[:i] for i in where]
@@ -181,7 +181,7 @@ def missing(kind="orl"):
 
 
 def as_text(kind="orl"):
-    """What a transfer in text mode does."""
+    """The effect of a text-mode transfer."""
     return {name: data.replace(b"\n", b"\r\n") for name, data in files(kind).items()}
 
 
@@ -229,7 +229,7 @@ def test_links_and_huge_files_in_archives_are_ignored_or_rejected(tmp_path, monk
 
 
 def test_archive_with_a_negative_size_does_not_loop(tmp_path):
-    """A member of negative size keeps Python's own loop over a tar file going for ever (CVE-2025-8194)."""
+    """A member of negative size makes Python's loop over a tar file endless (CVE-2025-8194)."""
     raw = bytearray(tarred(files("orl"), "w"))
     raw[124:136] = (2**96 - 1024).to_bytes(12, "big")  # its size: -1024, in base 256
     raw[148:156] = b" " * 8

@@ -32,7 +32,7 @@ FORMS = {
 
 
 def short(**options):
-    """A few iterations, so that rounding cannot grow into another path."""
+    """Few iterations, so that rounding errors stay small."""
     return {"max_iter": 6, "tol": 0, **options}
 
 
@@ -126,7 +126,7 @@ print([pool["num_threads"] for pool in before] == [pool["num_threads"] for pool 
 
 
 def test_fits_in_parallel_leave_the_thread_pools_as_they_were():
-    """The first fit ends while the second goes on. In a process of its own, whose pools no test has limited."""
+    """The first fit ends while the second runs. In a new process, whose pools no test has limited."""
     two = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", OVERLAP], env=two, capture_output=True, text=True, timeout=600)
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -129,8 +129,8 @@ def test_more_components_than_samples_and_features(rng, shape):
     assert relative_error(X, model, activations) < 1e-3
 
 
-def test_single_feature(X):
-    """Parts that are single features, as many as there are: X itself."""
+def test_components_of_a_single_feature(X):
+    """At sparsity 1, X is reproduced exactly in the covered features."""
     few = X[:, :6]
     model = SparseNMF(6, sparsity=1.0, random_state=0, n_init=20)
     activations = model.fit_transform(few)

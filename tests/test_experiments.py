@@ -197,7 +197,7 @@ def asked(inside, fixed):
 
 
 def parted(like, overlap):
-    """NMFSC's two seeds have one part in common; SSNMF has NMFSC's parts, or the others."""
+    """NMFSC's two seeds share one component; SSNMF has NMFSC's components, or different ones."""
     sets = {0: np.eye(6)[:3], 1: np.eye(6)[2:5]} if like else {0: np.eye(6)[:3], 1: np.eye(6)[:3]}
     return [
         {"method": method.label, "sparsity": 0.5, "seed": seed, "overlap": 0.1 if method is NMFSC else overlap}

@@ -33,7 +33,7 @@ def assert_in_group(Y, s, atol=1e-10):
 
 
 def best_split(b, want, points=41):
-    """The largest Σ x_jᵀy_j over a grid of ℓ1 norms with that mean; the last column takes what is left."""
+    """The largest Σ x_jᵀy_j over a grid of ℓ1 norms with that mean; the last column takes the rest."""
     m, r = b.shape
     norms = np.linspace(1, math.sqrt(m), points)
     best = -math.inf

@@ -10,13 +10,13 @@ from partwise.cli import info, main
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch, tmp_path):
-    """As if twenty samples were many."""
+    """Lower the limit on samples to twenty."""
     monkeypatch.setattr(info, "SAMPLES", 20)
     monkeypatch.chdir(tmp_path)
 
 
 def told(X, capsys):
-    """What is said of X, for programs and for people."""
+    """The output for X, as JSON and as text."""
     np.save("x.npy", X)
     assert main(["info", "x.npy", "-r", "2", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -29,7 +29,7 @@ def a_folder(tmp_path, X, monkeypatch):
 
 
 def kept(*arguments, out="again.pw"):
-    """The parts of a fit, which had some of them given."""
+    """The components of a fit with known components."""
     assert main(["fit", *QUICK, *map(str, arguments), "--out", out]) == 0
     return pw.load(out).components_
 

@@ -35,7 +35,7 @@ def planted_samples(rng):
 
 
 def rows(X, which=WHICH, seed=1, count=R):
-    """Parts to be known: any, of any norm, at the rows ``which``; NaN elsewhere."""
+    """Known components of any norm at the rows ``which``; NaN elsewhere."""
     given = np.full((count, X.shape[1]), np.nan)
     given[list(which)] = np.random.default_rng(seed).random((len(which), X.shape[1])) * 3
     return given

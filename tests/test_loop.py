@@ -181,7 +181,7 @@ SHAPES = [(1, 7), (7, 1), (1, 1), (2, 2), (3, 50), (50, 3)]
 @one_at_a_time(shape=SHAPES, asked=["float", "none", "one each", "interval", "activations"], filled=[True, False])
 @pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
 def test_edge_shapes(shape, asked, init, filled, rng):
-    """Rank 3, which may exceed either side; and an all-zero matrix, whose best model is zero."""
+    """Three components, which may exceed both dimensions; and a matrix of zeros."""
     X = filled * rng.random(shape)
     result = pw.ssnmf(X, 3, init=init, random_state=0, max_iter=50, **ASKED[asked])
     assert all(np.isfinite(f).all() and f.min() >= 0 for f in result.factors)
@@ -218,7 +218,7 @@ def test_result_attributes(X):
 
 
 def test_custom_blocks(X):
-    """Any sets on either side, in any order, with a set that only Python knows."""
+    """Any sets for either factor, in any order, including a custom set."""
     sets = [Columns.same(Nonnegative(), 3), Columns((Hoyer(0.3), pw.AtMost(4), pw.HoyerBetween(0.2, 0.3)))]
     factors = [
         np.asfortranarray(s.project(np.random.default_rng(0).random((n, 3))))

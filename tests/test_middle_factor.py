@@ -33,7 +33,7 @@ def counts(rng, n=9, m=7):
 
 
 def with_middle(X, which, r, rng):
-    """The data and its factors, D among them where it is not fixed, and D as a matrix."""
+    """The data, its factors (including D if it is not fixed), and D as a matrix."""
     data = as_data(X)
     factors = random_factors(data.shape, r, rng, data.dtype)
     D = np.diag(rng.random(r)) if which == "diagonal" else rng.random((r, r))
@@ -45,7 +45,7 @@ def with_middle(X, which, r, rng):
 
 
 def rest_of(factors, D, which, mode):
-    """What the factor is multiplied with: X (or its transpose, or vec X) is F·restᵀ."""
+    """The other side of the model: X (or its transpose, or vec X) is F·restᵀ."""
     A, P = (f.astype(float) for f in factors[:2])
     if mode == 0:
         return P @ D.T

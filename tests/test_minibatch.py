@@ -25,7 +25,7 @@ def planted_samples(rng):
 
 
 def parts_of(X, sparsity=0.6, seed=0):
-    """Feasible parts to start from."""
+    """Feasible initial components."""
     return pw.ssnmf(X, R, sparsity=sparsity, init="random", max_iter=2, tol=0, random_state=seed).components
 
 
@@ -221,7 +221,7 @@ def test_why_it_stopped(X):
 
 @pytest.mark.parametrize("first", ["zeros", "exact"])
 def test_a_first_batch_that_fits_perfectly_is_not_forgotten(X, first):
-    """Its loss is zero, which once counted as no batch at all: the next one began anew."""
+    """Its loss is zero, which was once mistaken for no batch, so that the next one restarted."""
     X = X[:10, :R]
     batch = np.zeros((10, R)) if first == "zeros" else np.tile(np.eye(R), (2, 1))
     asked = {"init": np.eye(R), "random_state": 0}

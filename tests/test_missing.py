@@ -34,7 +34,7 @@ def holed(X, seen):
 
 
 def with_stored_zeros(X, seen):
-    """Zeros of X stored as zeros, wherever X is observed; and nonsense where it is not."""
+    """Observed zeros of X are stored explicitly; unobserved entries have arbitrary values."""
     rows, columns = np.nonzero(seen | (np.arange(X.size).reshape(X.shape) % 7 == 0))
     values = np.where(seen[rows, columns], X[rows, columns], -5.0)
     return sp.csr_array((values, (rows, columns)), shape=X.shape)

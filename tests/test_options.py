@@ -20,7 +20,7 @@ NOT_OF_TENSORS = {"memory_limit", "fixed_components", "fixed_activations", "miss
 
 
 def sections(doc):
-    """The lines of the parameters that are not indented, and what follows them."""
+    """Each unindented line of the parameters, with the text below it."""
     head, _, rest = doc.partition("Parameters\n----------\n")
     own, _, after = rest.partition("\n\n")
     assert head

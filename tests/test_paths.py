@@ -19,7 +19,7 @@ NOBODY = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, rea
 
 @pytest.fixture(name="here")
 def a_folder(tmp_path, rng, monkeypatch):
-    """Data of every kind that has a name of its own, a model, folders with the names of files."""
+    """Data files of all formats, a model, and folders that are named like files."""
     monkeypatch.chdir(tmp_path)
     X = rng.random((9, 6))
     for name in ("x.csv", "x.npy", "x.h5", "x.zarr", "x.h5ad"):
@@ -36,12 +36,12 @@ def a_folder(tmp_path, rng, monkeypatch):
 
 
 def everything():
-    """Each file, and when it was written."""
+    """All files with their modification times."""
     return sorted((str(path), path.stat().st_mtime_ns) for path in Path().rglob("*") if path.is_file())
 
 
 def refused(arguments, capsys, code, *said):
-    """Nothing but one line is said, and nothing is written."""
+    """Only one line is printed, and no file is written."""
     before = everything()
     assert main(arguments) == code
     found = capsys.readouterr()

@@ -15,7 +15,7 @@ PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
 
 
 def drawn(width, first=1, label="SparseNMF"):
-    """The last state of a line, as a terminal of that width shows it."""
+    """The final state of the line in a terminal of that width."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None, legacy_windows=False)
     with progress_line(label, console) as tell:
         for n in range(first, 9):

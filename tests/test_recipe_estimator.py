@@ -214,7 +214,7 @@ def test_bad_parameters_are_named(X, options, message):
 
 @pytest.mark.parametrize("name", ["grouped", "bisparse"])
 def test_what_a_message_proposes_is_accepted(X, name):
-    """A parameter of the estimator itself is refused in recipe_params, so no message may send it there."""
+    """recipe_params rejects parameters of the estimator, so no message may suggest them there."""
     with pytest.raises(ValueError, match="needs") as caught:
         SparseNMF(R, recipe=name).fit(X)
     assert "recipe_params" not in str(caught.value)

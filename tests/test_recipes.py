@@ -56,7 +56,7 @@ def test_projections_agree(X, solver):
 
 
 def sparse_opt(b, k):
-    """The paper's Algorithm 2, by trying every size of support."""
+    """The paper's Algorithm 2, trying every support size."""
     order = np.argsort(-b)
     best, gain = None, -np.inf
     for p in range(int(k * k) + 1, len(b) + 1):

@@ -44,7 +44,7 @@ def model():
 
 
 class Page(HTMLParser):
-    """Elements of a page, and what is written in it; refuses tags that do not close."""
+    """The elements and the text of a page; rejects unclosed tags."""
 
     VOID = frozenset({"meta", "img", "br", "link", "input"})
 

@@ -33,14 +33,14 @@ def numbers(rng):
 
 @pytest.fixture(name="known")
 def where(rng):
-    """Some entries are missing: a sample altogether, and no feature."""
+    """A mask with missing entries: one whole sample, but no whole feature."""
     mask = rng.random(SHAPE) < 0.7
     mask[3], mask[0] = False, True
     return mask
 
 
 def kinds(X, known):
-    """(X, options, dense X, where it is observed): every way to give data."""
+    """(X, options, dense X, where it is observed): for every kind of input."""
     all_ = np.ones(SHAPE, dtype=bool)
     zeroed = np.where(X > 0.4, X, 0)
     return {
@@ -158,7 +158,7 @@ def test_the_same_table_whatever_the_number_of_workers(X, backend):
 
 
 def stopping(monkeypatch, after):
-    """Interrupt a search after so many paths; return the list of paths that it fits."""
+    """Interrupt a search after ``after`` paths; return the list of fitted paths."""
     fitted = []
 
     def fit_path(*arguments):

@@ -108,7 +108,7 @@ def test_between_is_the_normalised_positive_part_if_feasible(unit):
 
 @pytest.mark.parametrize("kind", VECTORS)
 def test_at_most_is_best_of_all_supports(kind):
-    """Keeping J lowers ‖b − y‖² by Σ_J b₊²: no J of that size may keep more. Compared in units of max b."""
+    """Keeping J lowers ‖b − y‖² by Σ_J b₊²; no J of that size may lower it more. In units of max b."""
     rng = seeded(kind)
     for _ in range(20):
         m = int(rng.integers(1, 11))

@@ -59,7 +59,7 @@ DICTIONARIES = {
 
 @pytest.fixture(params=DICTIONARIES)
 def dictionary(request):
-    """Parts in columns, and samples near their cone; the first sample is zero, the second far from all parts."""
+    """Components in columns, and samples near their cone; the first is zero, the second far from all components."""
     rng = np.random.default_rng(list(request.param.encode()))
     A = DICTIONARIES[request.param](rng)
     X = rng.standard_normal((30, len(A))) + rng.random((30, A.shape[1])) @ A.T
@@ -105,7 +105,7 @@ def test_single_component_is_the_best_one(dictionary, name):
 
 
 def best_of_all_supports(X, A, nonzeros):
-    """The least residual of each sample with so many parts."""
+    """The smallest residual of each sample with that many components."""
     supports = list(combinations(range(A.shape[1]), nonzeros))
     return np.array([min(nnls(A[:, s], x)[1] for s in supports) for x in X])
 
@@ -113,7 +113,7 @@ def best_of_all_supports(X, A, nonzeros):
 @pytest.mark.parametrize("name", CODERS)
 @pytest.mark.parametrize(("r", "nonzeros"), [(4, 1), (5, 2), (6, 3)])
 def test_known_codes_are_recovered(name, r, nonzeros, rng):
-    """On parts that overlap little the greedy choices are the best of all."""
+    """For components with little overlap, the greedy choices are optimal."""
     A = (np.eye(12, r) + 0.02 * rng.random((12, r))) * rng.uniform(0.5, 2, r)
     H = np.array([rng.permutation(np.r_[rng.uniform(1, 2, nonzeros), np.zeros(r - nonzeros)]) for _ in range(25)])
     X = H @ A.T + 0.002 * rng.standard_normal((25, 12))
@@ -168,7 +168,7 @@ def test_samples_orthogonal_to_all_components_are_zero(name, rng):
 
 
 def assert_on_the_path(h, stats, nonzeros):
-    """The certificate of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 (parts of norm 1), and that a less λ needs more entries."""
+    """The certificate of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 (unit norm), and that a smaller λ needs more entries."""
     norms = np.sqrt(stats.gram.diagonal())
     live = norms > 0
     slope = ((stats.cross - h @ stats.gram)[:, live] / norms[live]).astype(float)
@@ -192,7 +192,7 @@ def test_the_path_is_the_nonnegative_lasso(dictionary):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_entries_that_leave_the_path(seed):
-    """Strongly correlated parts of both signs, where supports are not nested."""
+    """Strongly correlated components of both signs, for which supports are not nested."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((15, 3)) @ rng.standard_normal((3, 10)) + 0.3 * rng.standard_normal((15, 10))
     X = rng.standard_normal((40, 15))
@@ -233,7 +233,7 @@ def test_the_path_ends_where_the_support_spans_the_features():
 @pytest.mark.parametrize("nonzeros", [1, 2, 3])
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1], [1, 0, 2]])
 def test_components_with_equal_slopes(nonzeros, order):
-    """The first and the third fit best together, and the second lies between them."""
+    """The first and the third fit best together; the second is between them."""
     gram = np.array([[1, 0.9, 0.7], [0.9, 1, 0.9], [0.7, 0.9, 1]])[np.ix_(order, order)]
     stats = Stats(np.ones((1, 3), order="F"), gram, 10.0)
     h = code(Path(nonzeros, refit=False), stats)
@@ -266,7 +266,7 @@ def test_supports_grow_in_the_requested_rows(most, rng):
 
 @pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-9, 0.0])
 def test_supports_grow_among_nearly_dependent_components(gap, rng):
-    """Residuals come within the gap of the least ones."""
+    """Residuals exceed the smallest ones by at most a multiple of the gap."""
     basis = rng.random((15, 5))
     A = np.column_stack([basis, basis @ rng.random((5, 6)) + gap * rng.standard_normal((15, 6))])
     X = rng.standard_normal((40, 15)) + rng.random((40, 11)) @ A.T

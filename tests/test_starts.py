@@ -65,7 +65,7 @@ def test_nndsvd_beats_random_and_fills_up_beyond_the_singular_vectors(rng):
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("seed", range(5))
 def test_samples_are_distinct_and_nonzero(mode, seed, rng):
-    """Where the activations are the constrained side, features are drawn instead."""
+    """If the activations are constrained, features are drawn instead."""
     kinds = rng.random((3, 8))
     X = np.zeros((30, 8))
     X[5:25] = kinds[rng.permutation(np.arange(20) % 3)]
@@ -119,7 +119,7 @@ def test_bad_starts_are_refused(init, message, rng):
 
 
 def deadly(rng):
-    """Data without its first features, and a start whose parts 1 and 3 lie on those alone: nothing can move them."""
+    """X with zeros in its first features, and a start whose components 1 and 3 use only those, so they stay dead."""
     X = planted(rng, noise=0).X
     X[:, :8] = 0
     sets = [free(5), Columns.same(Hoyer(0.8), 5)]
@@ -155,7 +155,7 @@ def test_dead_components_stay_dead_unless_revived(update, rng):
 
 
 def test_zeroed_activations_are_revived_in_a_multiplicative_fit(rng):
-    """Multiplicative updates lock zeros: a column of them never moves again by itself."""
+    """Multiplicative updates keep zeros, so a column of zeros stays zero."""
     X = planted(rng, noise=0).X
     factors = random_factors(X.shape, 5, rng)
     factors[0][:, [0, 4]] = 0
@@ -203,7 +203,7 @@ def test_huge_component_does_not_make_others_look_dead(rng):
 
 
 def test_loss_does_not_increase_with_huge_components():
-    """Parts whose activations vanish grow without bound; all others once counted as dead beside them."""
+    """Components whose activations vanish grow without bound; the others were once mistaken for dead."""
     X = np.array([[0, 4, 4, 3, 0, 0, 1, 1], [0, 4, 2, 4, 2, 0, 1, 2], [0] * 8, [4, 4, 1, 2, 2, 2, 1, 1]])
     losses = pw.ssnmf(X, 10, random_state=15, max_iter=30, tol=0).losses
     assert np.all(np.diff(losses) <= 1e-12 * np.vdot(X, X))
@@ -242,7 +242,7 @@ def test_the_loss_never_rises_with_more_components_than_the_data_supports(name):
 @pytest.mark.parametrize("sparsity", [None, 0.3])
 @pytest.mark.parametrize("faithful", [False, True])
 def test_no_sample_to_revive_with(sparsity, faithful, rng):
-    """A matrix of rank 1 and three parts: what is dead has nothing left to fit."""
+    """X of rank 1 and three components: nothing is left for dead ones to fit."""
     x = np.outer(rng.random(9), Hoyer(0.3)(rng.random(7)))
     result = pw.ssnmf(x, 3, sparsity=sparsity, faithful=faithful, random_state=0, tol=0, max_iter=300)
     assert result.relative_error < 1e-2

@@ -126,7 +126,7 @@ def test_loaded_arrays_are_floats(X, dtype, tmp_path):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_small_data_is_loaded(X, n, tmp_path):
-    """Four samples must fit where chunks are read, and no chunks are read here."""
+    """The limit must hold four samples only if X is read in chunks."""
     path = saved(X[:n], tmp_path)
     assert isinstance(as_data(path, X[:n].nbytes), DenseData)
 
@@ -142,7 +142,7 @@ def test_memory_limit_must_hold_four_samples(X, kind, tmp_path):
 @pytest.mark.compiled
 @one_at_a_time(init=["samples", "random"], how=["path", "HDF5", "anything with rows"])
 def test_memory_stays_within_the_limit(init, how, tmp_path, monkeypatch, rng):
-    """Beyond it are the factors, and the samples that a start looks at."""
+    """Except for the factors, and the samples that a start uses."""
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 2**16)
     fit = {"sparsity": 0.5, "init": init, "max_iter": 3, "tol": 0, "random_state": 0}
     pw.ssnmf(saved(rng.random((50, 40)), tmp_path), R, memory_limit=10_000, **fit)  # imports are not counted
@@ -153,7 +153,7 @@ def test_memory_stays_within_the_limit(init, how, tmp_path, monkeypatch, rng):
 
 
 def test_samples_that_are_stored_together_are_read_once(X):
-    """As a start looks at some of many samples."""
+    """When a start reads some of many samples."""
     stored = Watched(X)
     stored.chunks = (10, 20)
     which = np.setdiff1d(np.arange(61), [3, 4, 5, 17, 60])

@@ -99,7 +99,7 @@ def test_bad_values_are_named_with_their_chunk(X, bad, how, init, tmp_path):
 
 
 def test_bad_values_are_named_by_their_own_row_where_a_start_finds_them(X, tmp_path, monkeypatch):
-    """A start that looks at some samples does not count by those."""
+    """A start that reads some samples reports row numbers of X."""
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 0)
     X[30:, 3] = np.nan
     with pytest.raises(ValueError, match="row 30, column 3"):
@@ -115,7 +115,7 @@ def test_bad_values_are_named_in_transform(X, tmp_path):
 
 
 def test_chunk_of_tiny_values_is_accepted(X, tmp_path):
-    """The scale of X is that of its largest value, wherever it is."""
+    """The scale of X is that of its largest value over all chunks."""
     X = X.astype(np.float32)
     X[30:] *= np.float32(1e-18)
     result = pw.ssnmf(saved(X, tmp_path), R, memory_limit=fifth(X), **FIT)
@@ -202,7 +202,7 @@ def test_values_that_turn_bad_between_passes(X, tmp_path):
 
 
 def at(n_iter, work):
-    """A callback that does something after some iteration."""
+    """A callback that acts after a given iteration."""
     return lambda iteration: work() if iteration.n_iter == n_iter else None
 
 
@@ -324,6 +324,6 @@ def test_storage_errors_name_their_chunk(X, error):
 
 
 def test_contiguous_files_are_read_instead_of_mapped(X, tmp_path):
-    """A map of a file on a failing disk kills the process; reading it raises."""
+    """On a failing disk, a memory map kills the process, while reading raises an error."""
     assert type(as_stored(STORED["path"](X, tmp_path))) is StoredFile
     assert type(as_stored(Rows(X))) is Stored

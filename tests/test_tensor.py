@@ -60,7 +60,7 @@ def test_slices_and_vector_products(shape, form, rng):
 
 
 def test_an_iteration_takes_two_passes(rng, monkeypatch):
-    """Whichever mode is the free one, and therefore the last."""
+    """For any free mode, which is updated last."""
     passes = []
     contracted = DenseTensor._contracted
     monkeypatch.setattr(DenseTensor, "_contracted", lambda *args: passes.append(args[2]) or contracted(*args))
@@ -76,7 +76,7 @@ def test_an_iteration_takes_two_passes(rng, monkeypatch):
 
 
 def test_products_stay_small():
-    """Both ends together leave at most a quarter of X, unless X is as small as the factors."""
+    """Intermediate products take at most a quarter of X, unless X is as small as the factors."""
     for shape in ((50, 40, 3), (3, 40, 50), (3, 50, 3, 40), (2, 2, 60, 2, 30)):
         for mode in range(len(shape)):
             sizes = [prod(shape[m] for m in end) for end in two_ends(shape, 5, mode)]

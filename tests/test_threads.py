@@ -17,14 +17,14 @@ FIT = {"max_iter": 4, "tol": 0, "random_state": 0}
 
 @pytest.fixture(scope="module", name="X")
 def enough_for_two():
-    """So many features that kernels are shared among threads."""
+    """Enough features for kernels to use several threads."""
     rng = np.random.default_rng(0)
     return rng.random((20, 5)) @ rng.random((5, 36_000)) ** 4 + 0.01 * rng.random(36_000)
 
 
 @pytest.fixture
 def ranges(monkeypatch):
-    """What the threads were given."""
+    """The ranges given to the threads."""
     seen = []
     original = threads.pool
 

@@ -22,7 +22,7 @@ def test_transform_is_nonnegative_least_squares(X, rng, options):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_transform_with_dependent_components(seed):
-    """More parts than features, two of them the same: activations are not unique, the model is."""
+    """More components than features, two of them equal: activations are not unique, but the model is."""
     rng = np.random.default_rng(seed)
     X = (rng.random((6, 7)) > 0.5) * (1.0 if seed % 2 else rng.random((6, 7)))
     model = SparseNMF(11, random_state=0, tol=0.5).fit(X + 0.1)

@@ -73,7 +73,7 @@ def test_a_dead_component_stays_feasible(update, columns, dtype, rng):
 
 
 def binding(rng, n=40, m=15, r=6):
-    """Least squares problems whose nonnegativity matters: statistics, targets, and the matrix."""
+    """Least squares problems with active constraints: statistics, targets, and the matrix."""
     A = rng.random((m, r))
     X = rng.standard_normal((n, m)) + rng.random((n, r)) @ A.T
     return Stats(np.asfortranarray(X @ A), A.T @ A, float(np.vdot(X, X))), X, A
@@ -102,7 +102,7 @@ def test_nothing_changes_if_no_column_can_improve(columns, rng):
 
 
 def sweep_columns(factor, cross, gram, orders, sets):
-    """The sequential pass as it is defined."""
+    """The sequential pass by its definition."""
     for j in orders.ravel():
         g = gram[j, j]
         if g > 0:
@@ -246,7 +246,7 @@ def test_penalties_match_an_augmented_system(update, l1, l2, rng):
 
 @pytest.mark.parametrize("update", [Sequential(2), Gradient(3), Multiplicative(2)])
 def test_alternating_updates_work_for_either_factor(problem, update, rng):
-    """Both factors in turn, the parts on Hoyer sets: the loss falls all the way."""
+    """Both factors in turn, the components on Hoyer sets: the loss decreases."""
     sets = [Columns.same(Nonnegative(), problem.r), Columns.same(Hoyer(0.4), problem.r)]
     data, losses = as_data(problem.X), []
     factors = [
@@ -274,7 +274,7 @@ def test_extrapolation_ends_at_the_nnls_solution_too(rng):
 
 
 def test_greedy_comes_close_to_the_minimum_in_one_call(rng):
-    """One call leaves each row with a gain below tol of its first: the loss is within a small share of the least."""
+    """One call ends when the gain of each row is below tol times its first gain."""
     stats, X, A = binding(rng)
     factor, _ = Greedy(1e-12)(np.zeros((40, 6), order="F"), stats, Columns.same(Nonnegative(), 6), {})
     first, least = stats.loss(np.zeros((40, 6))), stats.loss(solutions(X, A))

@@ -17,7 +17,7 @@ FIT = {"n_components": 2, "sparsity": 0.3, "max_iter": 2, "tol": 0, "random_stat
 
 
 def by_recipe(**asked):
-    """The residual, the factors, the error as it is told, and the sparsity of the parts; so for each way to fit."""
+    """The residual, factors, reported error and sparsity of a fit; the same for each way to fit."""
     found = pw.ssnmf(X, **FIT | asked)
     return X - found.activations @ found.components, found.factors, found.relative_error, found.sparsity
 
@@ -75,7 +75,7 @@ CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signatu
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("fit", "name"), CASES)
 def test_fit_succeeds_or_error_names_the_parameter(fit, name, tmp_path, monkeypatch):
-    """Which of them it is, is said: nothing may change sides."""
+    """The expected outcome of each value is listed."""
     monkeypatch.chdir(tmp_path)
     taken = TAKEN.get((fit, name), TAKEN.get(name, set()))
     for value in GIVEN:
