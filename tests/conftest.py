@@ -18,10 +18,12 @@ from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
 from partwise.runtime.compiled import compiling
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in background processes of a script, for example `make test &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-compiling.said = True  # what is printed while kernels compile is tested on its own, and nowhere else
+compiling.said = True  # messages about compilation have their own test
 
 settings.register_profile(  # the same examples each time, however busy the machine is
     "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

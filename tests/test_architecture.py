@@ -16,7 +16,7 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
-FLOORS = [  # lowest first; a room may use what lies below it
+FLOORS = [  # lowest first; a room may import lower floors
     {"runtime"},
     {"projections", "statistics"},
     {"updates", "data"},
@@ -32,7 +32,7 @@ UPWARD = {  # functions that import upwards, each time they are called
     "estimators/base.py": {"plot", "report", "save"},
     "estimators/notebook.py": {"small_gallery"},
 }
-FIELDS = {"brain", "cells"}  # modules of the package, though their files lie in fields/
+FIELDS = {"brain", "cells"}  # public modules whose files are in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
 
@@ -104,7 +104,7 @@ def test_files_of_a_room_have_no_circular_imports(room):
 
 
 def test_package_does_not_import_experiments():
-    for path in SOURCES:  # tests find experiments/, users do not
+    for path in SOURCES:  # experiments/ is not installed
         assert "experiments" not in {name.split(".")[0] for name in imported(path)}, path
 
 

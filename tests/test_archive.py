@@ -135,7 +135,7 @@ def test_foreign_files_are_rejected(path, tmp_path):
         read(tmp_path / "missing.pw")
 
 
-# malice: files with a valid digest that partwise did not write
+# hostile: files with a valid digest that partwise did not write
 
 
 def sealed(members, number=1, compression=zipfile.ZIP_STORED):
@@ -247,7 +247,7 @@ def test_hostile_files_are_rejected(path, tmp_path, monkeypatch, name):
 def test_hostile_file_helper_can_write_valid_files(path):
     path.write_bytes(sealed([header(X), ("x.npy", npy()), ("unknown.npy", b"a later version's")]))
     assert read(path)[1]["x"].tolist() == [0.0] * 3
-    path.write_bytes(sealed([header(X), (link, npy())]))  # no member is ever unpacked: what it calls itself is nothing
+    path.write_bytes(sealed([header(X), (link, npy())]))  # names of members do not matter, since nothing is unpacked
     assert read(path)[1]["x"].tolist() == [0.0] * 3
     path.write_bytes(sealed(sparse([1.0, 2.0], [1, 2], [0, 2], [1, 3])))
     assert read(path)[1]["x"].tolist() == [[0.0, 1.0, 2.0]]

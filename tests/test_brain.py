@@ -108,7 +108,7 @@ def test_masker_can_be_given(volumes, inside):
     masker = maskers.NiftiMasker(image(inside.astype(np.uint8)), standardize=None, smoothing_fwhm=3)
     model = BrainNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert model.masker_.smoothing_fwhm == 3
-    assert not hasattr(masker, "mask_img_")  # the user's own stays as it was
+    assert not hasattr(masker, "mask_img_")  # the user's masker is unchanged
 
 
 def test_images_of_another_shape_are_rejected(model, volumes):

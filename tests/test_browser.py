@@ -57,7 +57,7 @@ def page(driver, address):
 def seen_by(driver, width=1200, scheme="light"):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}  # a page that glides evades clicks
+    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}  # smooth scrolling makes clicks miss
     features = [{"name": name, "value": value} for name, value in wishes.items()]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
@@ -103,7 +103,7 @@ def test_headings_sort_in_both_directions(page):
             assert heading.get_attribute("aria-sort") == direction
             after = column(page, k)
             assert sorted(after) == sorted(before)
-            assert after[: len(known)].count("nan") == 0  # what is missing comes last, either way
+            assert after[: len(known)].count("nan") == 0  # missing values come last in both orders
             if numbers:
                 assert after[: len(known)] == (wanted if direction == "ascending" else wanted[::-1])
     names = column(page, len(headings) - 1)

@@ -91,7 +91,7 @@ def test_callback_can_use_the_current_model(X):
 @pytest.mark.parametrize("after", [1, 4])
 def test_a_callback_stops_the_fit(X, after):
     recorder = Recorder(stop_after=after)
-    fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and nothing is warned of
+    fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and there is no warning
     assert fit.n_iter_ == recorder.iterations_ended == after
     assert f"stopped by the callback after iteration {after}" in fit.stop_reason_
     assert sorted(recorder.begun) == sorted(recorder.ended)
@@ -109,7 +109,7 @@ def test_stop_ends_all_starts(X):
 class Interrupt(Recorder):
     def on_fit_task_end(self, estimator, context):
         super().on_fit_task_end(estimator, context)
-        if self.iterations_ended == 3 and context.parent is not None:  # not once more at the end of the fit
+        if self.iterations_ended == 3 and context.parent is not None:  # not again at the end of the fit
             signal.raise_signal(signal.SIGINT)
 
 

@@ -73,7 +73,7 @@ def test_transform_and_score_take_two_passes(X):
     for ask in (model.transform, model.score):
         stored = Watched(X)
         ask(stored)
-        assert np.all(stored.times() == 2)  # a look at the values, and the activations
+        assert np.all(stored.times() == 2)  # one pass for the values, one for the activations
 
 
 FREE = Columns.same(Nonnegative(), R)
@@ -170,7 +170,7 @@ def test_uniform_rows_do_not_depend_on_the_chunks(sets, dtype, monkeypatch):
 
 def strike():
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.02)  # so that two do not become one
+    time.sleep(0.02)  # signals in quick succession may merge into one
 
 
 def press(*when):

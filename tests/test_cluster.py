@@ -378,7 +378,7 @@ print(len(model.fit(np.random.default_rng(0).random((9, 8))).components_))
 
 def test_threads_are_used_without_distributed(monkeypatch, X):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.setattr("dask.base._DISTRIBUTED_AVAILABLE", False)  # Dask remembers whether it has found it
+    monkeypatch.setattr("dask.base._DISTRIBUTED_AVAILABLE", False)  # Dask caches whether it is installed
     given, seen = counted(X)
     assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
     assert seen

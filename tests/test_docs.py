@@ -51,7 +51,7 @@ def test_every_block_runs(page, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     script = work / "page.py"
-    lines = ["import subprocess", "if __name__ == '__main__':"]  # a cluster's workers import the page anew
+    lines = ["import subprocess", "if __name__ == '__main__':"]  # a cluster's workers import the page again
     for language, code in blocks(page):
         if language == "python":
             lines += [f"    {line}" for line in code.splitlines()]

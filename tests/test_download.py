@@ -325,7 +325,7 @@ def test_the_next_address_is_tried(served):
 
 
 def test_message_without_a_network_says_what_to_do(nowhere):
-    with socket.socket() as closed:  # taken, and nobody listens
+    with socket.socket() as closed:  # the port is bound, but not listening
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/att_faces.zip"
         with pytest.raises(FileNotFoundError) as caught:

@@ -349,7 +349,7 @@ def test_missing_data_is_skipped(tmp_path, monkeypatch, capsys, name, named):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARTWISE_DATA", "replaced")
     monkeypatch.setattr(__main__, "NAMES", (name,))
-    for loader in loaders.__all__:  # theirs might look for it in the network
+    for loader in loaders.__all__:  # the real loaders would try to download
         monkeypatch.setattr(loaders, loader, missing)
     arguments = ["--out", "results", "--data", str(tmp_path / "empty"), *([name] if named else [])]
     assert main(arguments) == named

@@ -27,7 +27,7 @@ def told(X, capsys):
 def test_feature_observed_in_few_samples_is_not_missing(rng, capsys):
     X = rng.random((60, 5))
     X[:, 2] = np.nan
-    X[1, 2] = 0.5  # a sample that lies between those that are looked at
+    X[1, 2] = 0.5  # a sample that is not among those fitted
     facts, said = told(X, capsys)
     assert (facts["missing"], facts["unseen_features"], facts["unconstrained_samples"]) == (59, 0, 20)
     assert "59 values are missing" in said

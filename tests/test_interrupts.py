@@ -48,7 +48,7 @@ def test_a_second_interrupt_raises(X):
         if iteration.n_iter == 2:
             for _ in range(2):
                 signal.raise_signal(signal.SIGINT)
-                time.sleep(0.02)  # so that two do not become one
+                time.sleep(0.02)  # signals in quick succession may merge into one
 
     with pytest.raises(KeyboardInterrupt):
         pw.ssnmf(X, 3, tol=0, max_iter=50, callback=twice, random_state=0)

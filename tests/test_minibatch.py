@@ -68,7 +68,7 @@ def test_sparsity_is_exact_after_every_call(X, form, sparsity):
         before = getattr(model, "components_", np.zeros(1))
         kept = before.copy()
         model.partial_fit(batch)
-        np.testing.assert_array_equal(before, kept)  # the past is the user's
+        np.testing.assert_array_equal(before, kept)  # earlier components are not overwritten
         tolerance = 1e-5 if batch.dtype == np.float32 else 1e-10
         assert np.all(model.sparsity_ >= low - tolerance)
         assert np.all(model.sparsity_ <= high + tolerance)

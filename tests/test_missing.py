@@ -234,7 +234,7 @@ def test_such_a_feature_is_refused_in_a_file_and_taken_in_new_samples(X, seen, t
         pw.ssnmf(str(tmp_path / "x.npy"), R, missing="em", memory_limit=X.nbytes // 2)
     model = pw.SparseNMF(R, missing="em", max_iter=3, tol=0, random_state=0).fit(X)
     wanted = np.array([nnls(model.components_.T[s], x[s])[0] for x, s in zip(X, seen, strict=True)])
-    np.testing.assert_allclose(model.transform(holed(X, seen)), wanted, atol=1e-8)  # new samples need not know all
+    np.testing.assert_allclose(model.transform(holed(X, seen)), wanted, atol=1e-8)  # new samples may lack features
 
 
 def test_dead_components_start_again_where_the_fit_is_worst(X, seen, clothed, rng):
@@ -329,7 +329,9 @@ def test_nan_error_says_what_to_do(X, seen):
     with pytest.raises(ValueError, match="infinity, first at row 4, column 2"):
         pw.ssnmf(bad, R, missing="em")
     with pytest.raises(ValueError, match="contains NaN"):
-        pw.ssnmf(sp.csr_array(np.where(seen, X, np.nan)), R, missing="em")  # a mask says what a sparse X lacks
+        pw.ssnmf(
+            sp.csr_array(np.where(seen, X, np.nan)), R, missing="em"
+        )  # for a sparse X, a mask marks missing entries
     with pytest.raises(ValueError, match="missing='maybe'"):
         pw.ssnmf(X, R, missing="maybe")
     with pytest.raises(ValueError, match="missing='maybe'"):

@@ -231,7 +231,7 @@ def test_parameters_of_a_recipe_can_be_searched(X):
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
     assert scores[0] > scores[1]
     assert search.best_estimator_.recipe_params == {"loss": "squared", "theta": 0.0}
-    assert given == {"loss": "squared", "theta": 0.2}  # the user's own stays as it was
+    assert given == {"loss": "squared", "theta": 0.2}  # the user's dict is unchanged
 
 
 def test_parameters_of_a_recipe_are_parameters():

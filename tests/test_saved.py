@@ -191,7 +191,7 @@ def test_names_and_kept_activations_are_stored(path):
     assert same(again.activations_, model.activations_)
     assert again.feature_names_in_[-1] == "é\n漢"
     pandas.testing.assert_frame_equal(again.transform(table), model.transform(table))
-    assert not hasattr(again.fit(table), "activations_")  # they belonged to the old parts
+    assert not hasattr(again.fit(table), "activations_")  # they belonged to the old components
 
 
 @pytest.mark.parametrize(

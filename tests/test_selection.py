@@ -144,7 +144,7 @@ def test_known_rank_is_found_and_is_stable():
     assert min(rows, key=lambda row: row["heldout_error"])["rank"] == 3
     assert rows[2]["stability"] > 0.999 > rows[4]["stability"]
     errors = [row["train_error"] for row in rows]
-    assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
+    assert errors == sorted(errors, reverse=True)  # the training error falls with the rank
 
 
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")  # threads share the filters, whichever sets them

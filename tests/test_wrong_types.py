@@ -50,7 +50,7 @@ GIVEN = [
     *(np.array(["a"]), np.array([1j, 2]), np.array(np.nan), np.array([[1.0]]), [[0.1, "a"], [0.1, 0.2]]),
 ]
 SWITCH, AMOUNT, ABSENT = {"True", "False"}, {"1e+300", "3.7"}, {"None"}
-TAKEN = {  # which of these a parameter takes; nothing, where it is not named
+TAKEN = {  # the values that a parameter accepts; none if it is not listed
     "sparsity": {"None", "[None, None]"},
     ("SparseCP", "sparsity"): {"None", "{}"},
     "activation_sparsity": ABSENT,
@@ -80,7 +80,7 @@ def test_fit_succeeds_or_error_names_the_parameter(fit, name, tmp_path, monkeypa
     taken = TAKEN.get((fit, name), TAKEN.get(name, set()))
     for value in GIVEN:
         if name == "callback" and callable(value):
-            continue  # what it raises is its own
+            continue  # its own exceptions are raised
         if repr(value) in taken:
             residual, factors, error, sparsity = FITS[fit][0](**{name: value})
             assert all(np.isfinite(f).all() and f.min() >= 0 for f in factors)
