@@ -18,9 +18,7 @@ from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
 from partwise.runtime.compiled import compiling
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in background processes of a script, for example `make test &`
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background processes: `make test &` in a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 compiling.said = True  # messages about compilation have their own test

@@ -193,9 +193,7 @@ def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
 def interrupt(times=1):
     for _ in range(times):
         os.kill(os.getpid(), signal.SIGINT)
-        eventually(
-            lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )  # signals in quick succession may merge into one
+        eventually(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)  # signals may merge
 
 
 def test_one_interrupt_keeps_the_result_so_far(client, X):

@@ -329,9 +329,7 @@ def test_nan_error_says_what_to_do(X, seen):
     with pytest.raises(ValueError, match="infinity, first at row 4, column 2"):
         pw.ssnmf(bad, R, missing="em")
     with pytest.raises(ValueError, match="contains NaN"):
-        pw.ssnmf(
-            sp.csr_array(np.where(seen, X, np.nan)), R, missing="em"
-        )  # for a sparse X, a mask marks missing entries
+        pw.ssnmf(sp.csr_array(np.where(seen, X, np.nan)), R, missing="em")  # a sparse X needs a mask
     with pytest.raises(ValueError, match="missing='maybe'"):
         pw.ssnmf(X, R, missing="maybe")
     with pytest.raises(ValueError, match="missing='maybe'"):
