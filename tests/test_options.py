@@ -1,4 +1,4 @@
-"""One table of options: signatures, docstrings, type hints and flags say what it says."""
+"""One table of options: signatures, docstrings, type hints and flags agree with it."""
 
 import argparse
 import inspect
@@ -19,7 +19,7 @@ NOT_OF_TENSORS = {"memory_limit", "fixed_components", "fixed_activations", "miss
 
 
 def sections(doc):
-    """The lines of the parameters that are not indented, and what follows them."""
+    """Each unindented line of the parameters, with the text below it."""
     head, _, rest = doc.partition("Parameters\n----------\n")
     own, _, after = rest.partition("\n\n")
     assert head
@@ -46,14 +46,14 @@ def test_every_parameter_is_described_once(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_estimators_have_the_same_defaults_or_their_own_words(name):
+def test_estimators_have_the_same_defaults_or_document_others(name):
     doc = inspect.getdoc(CLASSES[name])
     for option, parameter in inspect.signature(CLASSES[name]).parameters.items():
         if option in TABLE and parameter.default != TABLE[option].default:
             assert entry(option, parameter.default) not in doc
 
 
-def test_what_a_docstring_says_itself_stays():
+def test_own_text_in_docstrings_is_kept():
     """a
 
     Parameters
@@ -65,7 +65,7 @@ def test_what_a_docstring_says_itself_stays():
     Returns
     -------
     """
-    doc = test_what_a_docstring_says_itself_stays.__doc__
+    doc = test_own_text_in_docstrings_is_kept.__doc__
 
     def made(X, max_iter=3, tol=0, n_threads=4, other=5): ...
 

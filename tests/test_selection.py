@@ -1,4 +1,4 @@
-"""Choosing: what is held out is not seen, every model meets the same entries, and a search that stops goes on."""
+"""select: held-out entries are hidden from the fits, all models are tested on the same ones, searches resume."""
 
 import csv
 import io
@@ -34,14 +34,14 @@ def numbers(rng):
 
 @pytest.fixture(name="known")
 def where(rng):
-    """Some entries are missing: a sample altogether, and no feature."""
+    """A mask with missing entries: one whole sample, but no whole feature."""
     mask = rng.random(SHAPE) < 0.7
     mask[3], mask[0] = False, True
     return mask
 
 
 def kinds(X, known):
-    """(X, options, dense X, where it is observed): every way to give data."""
+    """(X, options, dense X, where it is observed): for every kind of input."""
     all_ = np.ones(SHAPE, dtype=bool)
     zeroed = np.where(X > 0.4, X, 0)
     return {
@@ -59,7 +59,7 @@ KINDS = ["dense", "fortran float32", "mask", "nan", "sparse", "sparse, with a ma
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_held_out_is_observed_and_not_seen(X, known, kind, share):
+def test_held_out_entries_are_observed_and_hidden_from_the_fit(X, known, kind, share):
     given, options, dense, seen = kinds(X, known)[kind]
     observed = heldout.Observed.of(given, options.get("missing") == "em", options.get("observed"))
     assert observed.count == seen.sum()
@@ -98,7 +98,7 @@ def test_hidden_and_missing_values_do_not_matter(X, known, kind):
         assert pw.select(np.where(known, given, np.nan), [1, 2], [None, 0.3], **options, **QUICK).rows == found.rows
 
 
-def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, monkeypatch):
+def test_small_sparse_x_is_made_dense_and_large_is_rejected(X, monkeypatch):
     dense = np.where(X > 0.4, X, 0)
     assert pw.select(sp.csr_array(dense), 2, **QUICK).rows == pw.select(dense, 2, **QUICK).rows
     monkeypatch.setattr(heldout, "DENSE_ENTRIES", 12 * 9 - 1)
@@ -106,7 +106,7 @@ def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, m
         pw.select(sp.csr_array(dense), 2, **QUICK)
 
 
-def test_the_path_starts_where_the_last_sparsity_ended(X, monkeypatch):
+def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
     calls = []
 
     def recorded(data, rank, **options):
@@ -139,13 +139,13 @@ def test_sparsity_of_the_activations(X):
     assert found.side == "activations"
 
 
-def test_the_planted_rank_is_found_and_its_parts_are_found_again():
+def test_known_rank_is_found_and_is_stable():
     X = planted(60, 40, 3, sparsity=0.5, noise=0.1, random_state=0).X
     rows = pw.select(X, range(1, 6), n_splits=2, n_init=2, random_state=0).rows
     assert min(rows, key=lambda row: row["heldout_error"])["rank"] == 3
     assert rows[2]["stability"] > 0.999 > rows[4]["stability"]
     errors = [row["train_error"] for row in rows]
-    assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
+    assert errors == sorted(errors, reverse=True)  # the training error falls with the rank
 
 
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")  # threads share the filters, whichever sets them
@@ -159,7 +159,7 @@ def test_the_same_table_whatever_the_number_of_workers(X, backend):
 
 
 def stopping(monkeypatch, after):
-    """Interrupt a search after so many paths; return the list of paths that it fits."""
+    """Interrupt a search after ``after`` paths; return the list of fitted paths."""
     fitted = []
 
     def fit_path(*arguments):
@@ -173,7 +173,7 @@ def stopping(monkeypatch, after):
 
 
 @pytest.mark.parametrize("seed", [0, None])
-def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
+def test_search_resumes_from_its_checkpoint(X, tmp_path, monkeypatch, seed):
     asked = {"sparsities": [None, (0.2, 0.4)], "checkpoint": tmp_path / "search.pw", **QUICK, "random_state": seed}
     before = stopping(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
@@ -224,7 +224,7 @@ def test_a_damaged_checkpoint_is_refused_and_stays(X, tmp_path, damage):
     assert path.read_bytes() == left
 
 
-def test_a_checkpoint_that_cannot_be_written_is_found_out_first(X, tmp_path, monkeypatch):
+def test_unwritable_checkpoint_is_reported_first(X, tmp_path, monkeypatch):
     fitted = stopping(monkeypatch, 9)
     with pytest.raises(ValueError, match="cannot be written"):
         pw.select(X, 1, checkpoint=tmp_path / "nowhere" / "search.pw", **QUICK)
@@ -274,7 +274,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"X": np.ones(3)}, "(?i)2-dimensional|two|shape"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(X, change, message):
+def test_bad_arguments_are_rejected(X, change, message):
     with pytest.raises(ValueError, match=message):
         pw.select(**{"X": X, "ranks": 1, "holdout": 0.3, **QUICK, **change})
 
@@ -300,7 +300,7 @@ def test_a_table_with_and_without_pandas(X, monkeypatch):
     assert found.table == found.rows
 
 
-def test_the_picture(X, tmp_path):
+def test_plot(X, tmp_path):
     found = pw.select(X, [1, 2, 3], [None, 0.3], **QUICK)
     figure = draw(found, title="a title")
     left, right = figure.axes
@@ -317,7 +317,7 @@ def test_the_picture(X, tmp_path):
         draw(found.rows)
 
 
-def test_the_command(X, tmp_path, monkeypatch, capsys):
+def test_command(X, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     quick = ["--n-splits", "2", "--n-init", "2", "--max-iter", "4", "--tol", "0", "--seed", "0"]
@@ -343,7 +343,7 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
         (["--components", "2", "--holdout", "2"], 1, "--holdout 2.0"),
     ],
 )
-def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
+def test_bad_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     assert main(["select", "x.npy", *arguments]) == code
@@ -352,14 +352,14 @@ def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments
     assert said.count("\n") == 1
 
 
-def test_ranks_in_words():
+def test_parsing_of_ranks():
     assert (counts_of("5"), counts_of("2:4"), counts_of("10:30:10")) == ([5], [2, 3, 4], [10, 20, 30])
     for text in ("4:2", "0", "1:2:0", "1:2:3:4", "a"):
         with pytest.raises(ValueError):  # noqa: PT011 (argparse says it better)
             counts_of(text)
 
 
-def test_a_line_that_counts():
+def test_progress_line():
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None, legacy_windows=False)
     with counting_line("select", 5, 2, console) as advance:
         advance()
