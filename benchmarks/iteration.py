@@ -26,7 +26,7 @@ from partwise.engine.blocks import Block
 from partwise.engine.running import WholeFit
 from partwise.engine.starts import starting_factors
 from partwise.engine.validation import as_columns
-from partwise.recipes import cheap_sweeps, ssnmf
+from partwise.recipes import Task, ssnmf
 from partwise.runtime.threads import fitting_threads
 from partwise.updates import Sequential
 
@@ -56,7 +56,7 @@ def iterate(fit: WholeFit) -> None:
 def running_fit(data: DenseData, r: int, sparsity: float, default: bool) -> WholeFit:
     """A fit after six iterations, with one sweep over each factor or with the default number."""
     sets = [as_columns(None, r), as_columns(sparsity, r)]
-    sweeps = [cheap_sweeps(data.shape[1 - mode], r) if default else 1 for mode in (0, 1)]
+    sweeps = [Task(data, r, {}).sweeps(mode) if default else 1 for mode in (0, 1)]
     blocks = [Block(Sequential(n), s) for n, s in zip(sweeps, sets, strict=True)]
     fit = WholeFit(data, starting_factors("random", data, r, sets, np.random.default_rng(0)), blocks, None)
     for _ in range(6):

@@ -269,7 +269,12 @@ def test_summary_of_a_tensor_raises(rng):
     X = rng.random((6, 5, 4))
     result, model = pw.cp(X, 2, random_state=0), pw.SparseCP(2, random_state=0).fit(X)
     assert result._repr_html_() is None
-    for found in (result, model):
-        with pytest.raises(ValueError, match="is of a tensor, whose components are not rows"):
+    for found, name in ((result, "factors"), (model, "factors_")):
+        with pytest.raises(ValueError, match=rf"is of a tensor, .* one mode \({name}\[mode\].T\)"):
             summary(found)
-    assert summary(model.factors_[1].T).n_features == 5
+        assert summary(getattr(found, name)[1].T).n_features == 5
+    pytest.importorskip("matplotlib")
+    for mode, length in ((1, 5), (2, 4)):
+        lines = [axis.lines[0].get_ydata() for axis in model.plot(mode).axes if axis.lines]
+        np.testing.assert_array_equal(np.transpose(lines), model.factors_[mode])
+        assert len(lines[0]) == length

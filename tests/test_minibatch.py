@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.engine.online import Running, batches
+from partwise.engine.online import BatchLearner, batches
 from partwise.engine.solving import solve_activations
 from partwise.statistics import Stats, gram
 
@@ -98,12 +98,12 @@ def test_running_statistics_are_discounted_sums(X):
     components = parts_of(X)
     model = pw.MiniBatchSparseNMF(R, sparsity=0.6, init=components, forget_factor=0.3)
     model.partial_fit(X[:30])
-    first = model._running.stats
+    first = model._learner.stats
     parts = model.components_.T
     model.partial_fit(X[30:70])
     solved = solve_activations(as_data(X[30:70]), parts).activations
     wanted = first.faded(0.3) + Stats(X[30:70].T @ solved, gram(solved), np.vdot(X[30:70], X[30:70]))
-    found = model._running.stats
+    found = model._learner.stats
     np.testing.assert_allclose(found.cross, wanted.cross, atol=1e-9)
     np.testing.assert_allclose(found.gram, wanted.gram, atol=1e-9)
     assert found.sqnorm == pytest.approx(wanted.sqnorm)
@@ -241,6 +241,16 @@ def test_the_step_reports_the_mean_loss_before_it(X):
     parts = np.asfortranarray(parts_of(X).T)
     encoder = pw.SparseNMF(R, sparsity=0.5, random_state=0).fit(X)._encoder
     block = pw.MiniBatchSparseNMF(R, sparsity=0.6, init=parts.T).partial_fit(X)._block
-    loss = Running(parts.copy(order="F"), None, {}).step(as_data(X), encoder, block, 1.0)
+    loss = BatchLearner(parts.copy(order="F"), None, {}).step(as_data(X), encoder, block, 1.0)
     error = solve_activations(as_data(X), parts).relative_error
     assert loss == pytest.approx(0.5 * error**2 * np.vdot(X, X) / len(X), rel=1e-8)
+
+
+def test_a_mask_of_observed_entries_is_missing_entries(X, rng):
+    seen = rng.random(X.shape) < 0.8
+    options = {"sparsity": 0.4, "batch_size": 20, "max_iter": 3, "tol": 0, "random_state": 0}
+    holed, plain = pw.MiniBatchSparseNMF(3, missing="em", **options), pw.MiniBatchSparseNMF(3, **options)
+    nan = np.where(seen, X, np.nan)
+    np.testing.assert_array_equal(plain.fit_transform(X, observed=seen), holed.fit_transform(nan))
+    np.testing.assert_array_equal(plain.components_, holed.components_)
+    np.testing.assert_array_equal(plain.partial_fit(X, observed=seen).components_, holed.partial_fit(nan).components_)

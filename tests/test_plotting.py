@@ -262,9 +262,9 @@ def test_unnamed_items_are_numbered_from_0():
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ([1, 2], {}, "activations have shape (2,) and dtype int64: give a samples × parts array"),
-        ([["a"]], {}, "give a samples × parts array of numbers"),
-        ([[-1.0]], {}, "activations contain NaN, infinity or negative numbers"),
+        ([1, 2], {}, "activations have shape (2,): give samples × parts"),
+        ([["a"]], {}, "activations are of type list: give a Result, a model, or an array of numbers"),
+        ([[-1.0]], {}, "activations contain -1.0: they must be finite and nonnegative"),
         ([[1.0]], {"sample_names": "ab"}, "2 sample names for 1 samples"),
         ([[1.0]], {"labels": ["a", "b"]}, "2 labels for 1 parts"),
     ],

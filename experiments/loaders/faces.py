@@ -12,8 +12,8 @@ import numpy as np
 
 from partwise.statistics import Array
 
-from .archive import arrays_in, numbered_files
 from .fetch import Address, download, find
+from .packed_files import arrays_in, numbered_files
 from .pgm import read_pgm
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from partwise.statistics import Array
 
-from .archive import arrays_in
 from .fetch import find, in_words
+from .packed_files import arrays_in
 
 FILE = "smri_ixi_gm185.npz"
 
