@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.origins import Brain
 from ..runtime.untrusted import UnreadableError, allow, reading, size_of
 from ..statistics import Array
-from .table import Brain, Table, extra, numeric
+from .table import Table, extra, numeric
 
 
 def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | None = None) -> Table:
@@ -40,8 +41,8 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
         first += len(volumes)
     what = "all voxels (no mask)" if mask is None else f"{X.shape[1]} voxels of {Path(mask).name}"
     source = str(paths[0] if len(paths) == 1 else paths[0].parent)
-    home = Brain(np.asarray(images[0].affine), shape, inside)
-    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, home=home)
+    origin = Brain(np.asarray(images[0].affine), shape, inside)
+    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, origin=origin)
 
 
 def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
