@@ -1,6 +1,5 @@
 """Files: what is written comes back bit for bit, and what is not ours, damaged or hostile is refused in a sentence."""
 
-import hashlib
 import io
 import json
 import os
@@ -8,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from hostile_files import sealed
 
 from partwise.runtime.archive import UnreadableError, read, write
 
@@ -136,17 +136,6 @@ def test_what_is_not_ours(path, tmp_path):
 
 
 # malice: files with a valid digest that partwise did not write
-
-
-def sealed(members, number=1, compression=zipfile.ZIP_STORED):
-    """A file of these members, under a right digest."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as file:
-        for name, content in members:
-            file.writestr(name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, compression)
-        file.comment = b"partwise %03d sha256 " % number + bytes(64)
-    body = buffer.getvalue()[:-64]
-    return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def header(arrays, **more):

@@ -154,17 +154,16 @@ def print_results(
     if options.json:
         print(visible(json.dumps(plain({**facts, "files": files} if files else facts), ensure_ascii=False)))
     elif not options.quiet:
-        lines = [*lines, *(f"{what + ':':<13}{path}" for what, path in files.items())]
-        print("\n".join(map(visible, lines)))
+        print(visible("\n".join([*lines, *(f"{what + ':':<13}{path}" for what, path in files.items())])))
 
 
 def visible(text: str) -> str:
-    r"""Text with control characters as JSON escapes: a name in a file must not control the terminal.
+    r"""Text with control characters except line feeds as JSON escapes: a name in a file must not control the terminal.
 
     >>> visible("gene\x1b[2J")
     'gene\\u001b[2J'
     """
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

@@ -57,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
         title = options.title or f"{known.n_components} components: {options.model.name}"
         report(model, targets["report"], shape=options.shape, title=title, top=top)
     if options.json:
-        text = json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1)
-        print("\n".join(map(visible, text.split("\n"))))
+        print(visible(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1)))
     else:
         print_tables(known, top)
         for what, path in targets.items():

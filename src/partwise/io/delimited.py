@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,14 @@ def opened(path: Path) -> Any:
 
 
 def scanned(path: Path, separator: str = ",") -> tuple[int, int, str]:
-    """The number of bytes of a text file, after decompression, the number of its cells, and its last word."""
+    """The number of bytes and of cells of a compressed text file, and its last word.
+
+    A plain file takes little more memory than it has bytes, so only its end is read and counted.
+    """
     size, cells, end = 0, 0, b""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        if path.suffix != ".gz":
+            file.seek(-min(LINE, path.stat().st_size), os.SEEK_END)
         while piece := file.read(PIECE):
             size, cells = size + len(piece), cells + piece.count(separator.encode()) + piece.count(b"\n")
             end = (end + piece)[-LINE:]

@@ -64,8 +64,8 @@ def read(
     transpose : bool
         Swap rows and columns, for files whose columns are samples.
     max_bytes : int or str
-        The most memory that the file may take, such as "8 GB". By default 1000 times its size on disk (at least 64
-        MiB), but at most half of the free memory.
+        The most memory that the file may take, such as "8 GB". By default 1000 times its size on disk, but at
+        least 256 MiB, and at most half of the free memory.
     mask : path
         For NIfTI: an image that is nonzero at the voxels to use.
     row_names : bool

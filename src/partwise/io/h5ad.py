@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..data.stored import LIMIT
 from ..runtime.untrusted import UnreadableError, allow, reading
 from .delimited import LINE, opened, scanned
-from .hdf5 import claimed, open_hdf5
+from .hdf5 import OBJECT, claimed, open_hdf5
 from .sparse import checked_sparse, compressed
 from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
 
@@ -136,5 +136,6 @@ def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
 
 def _lines(path: Path) -> list[str]:
     with reading(path), opened(path) as file:
-        allow(path, scanned(path)[0])
+        size, lines, _ = scanned(path)
+        allow(path, size + OBJECT * lines)
         return [line for line in file if line.strip()]

@@ -17,19 +17,20 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
     h5py = extra("h5py", name, what)
     file = h5py.File(path, "r")
 
-    def check_link(name: str, link: Any) -> None:
-        if isinstance(link, h5py.ExternalLink):
-            raise UnreadableError(f"{path}: /{name} is a link to another file, which is not followed")
+    largest = 0
 
-    def check_storage(name: str, item: Any) -> None:
+    def outside(name: str, item: Any) -> str | None:
+        nonlocal largest
         if isinstance(item, h5py.Dataset):
-            if item.external or item.is_virtual:
-                raise UnreadableError(f"{path}: the values of /{name} are in another file, which is not read")
-            allow(path, math.prod(item.chunks or ()) * item.dtype.itemsize)
+            largest = max(largest, math.prod(item.chunks or ()) * item.dtype.itemsize)
+            return name if item.external or item.is_virtual else None
+        return name if isinstance(item, h5py.ExternalLink) else None
 
     try:
-        file.visititems_links(check_link)
-        file.visititems(check_storage)  # follows neither soft nor external links
+        found = file.visititems_links(outside) or file.visititems(outside)  # stops at the first; follows no links
+        if found:
+            raise UnreadableError(f"{path}: /{found} is in another file or virtual, which is not supported")
+        allow(path, largest)
     except BaseException:
         file.close()
         raise

@@ -95,6 +95,6 @@ def _by(shape: Sequence[int]) -> str:
 def _values(image: Any, path: Path, kind: np.dtype[Any]) -> Array:
     """The volumes of an image, volume index first."""
     with reading(path):
-        allow(path, 16 * math.prod(image.shape))  # nibabel scales in double precision
+        allow(path, math.prod(image.shape) * (image.get_data_dtype().itemsize + kind.itemsize))
         values = np.asarray(image.dataobj, dtype=kind)
     return values[None] if values.ndim == 3 else np.moveaxis(values, -1, 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-FLOOR = 2**26  # bytes of memory that any file may take
+FLOOR = 2**28  # bytes of memory that any file may take: a brain mask of 100 kB takes nearly as much
 RATIO = 1000  # bytes of memory that a byte on disk may take
 ASSUMED = 2**33  # bytes of memory of a machine that does not tell
 
@@ -52,7 +52,7 @@ def allow(path: str | os.PathLike[str], claimed: int, held: int | None = None) -
     >>> allow("tiny.npz", 10**7, held=70)
     >>> allow("tiny.npz", 10**9, held=70)
     Traceback (most recent call last):
-    partwise.runtime.untrusted.UnreadableError: tiny.npz takes 1.0 GB of memory but has only 70 B on disk; the limit is 67.1 MB: raise max_bytes if you trust the file
+    partwise.runtime.untrusted.UnreadableError: tiny.npz takes 1.0 GB of memory but has only 70 B on disk; the limit is 268.4 MB: raise max_bytes if you trust the file
     """  # noqa: E501
     limit = _max_bytes.get()
     if claimed <= FLOOR and limit is None:

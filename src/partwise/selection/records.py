@@ -92,6 +92,7 @@ def _is_path(record: Any, settings: Record) -> bool:
         isinstance(record["rank"], int)
         and isinstance(record["split"], int)
         and len(record["stability"]) == levels
+        and len(record["fits"]) == levels * starts  # before a list of that length is made
         and sorted((fit["level"], fit["restart"]) for fit in record["fits"])
         == [(level, restart) for level in range(levels) for restart in range(starts)]
         and all(set(fit) == FIT for fit in record["fits"])
