@@ -16,10 +16,12 @@ import zlib
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 SPARSE = sp.csr_array(np.diag([1.0, 2.0, 3.0, 4.0]))
 WILD = 10**8
+MTX = "%%MatrixMarket matrix {} real general\n{}\n"
 
 
 # pieces
@@ -107,6 +109,16 @@ def mat73(path, **parts):
     content = bytearray(path.read_bytes())
     content[:19] = b"MATLAB 7.3 MAT-file"
     return written(path, bytes(content))
+
+
+def mat5(path, kind, zipped=False):
+    """A matrix as MATLAB 5 writes it, whose values have an unknown type."""
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"X": np.ones((4, 4))})
+    head, body = buffer.getvalue()[:128], bytearray(buffer.getvalue()[128:])
+    body[48:52] = struct.pack("<I", kind)
+    packed = zlib.compress(bytes(body))
+    return written(path, head + (struct.pack("<II", 15, len(packed)) + packed if zipped else bytes(body)))
 
 
 def h5ad(path, change=lambda file: None, X=SPARSE):
@@ -347,6 +359,9 @@ INDICES = (
         "bsr, blocks of nothing": lambda f: scipy_npz(
             f / "x.npz", "bsr", data=np.ones((1, 0, 0)), indices=[0], indptr=[0, 1], shape=[4, 4]
         ),
+        ".mat 5, a type without an entry": lambda f: mat5(f / "x.mat", 0),
+        ".mat 5, a type beyond the table": lambda f: mat5(f / "x.mat", 5000),
+        ".mat 5, compressed": lambda f: mat5(f / "x.mat", 5000, zipped=True),
         ".mat 7.3, fewer rows": lambda f: mat73(f / "x.mat", rows=2),
         ".mtx, outside": lambda f: written(
             f / "x.mtx", f"%%MatrixMarket matrix coordinate real general\n2 2 1\n{WILD} 1 1.0\n"
@@ -354,6 +369,9 @@ INDICES = (
         ".mtx, negative": lambda f: written(
             f / "x.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n-1 1 1.0\n"
         ),
+        ".mtx, NUL": lambda f: written(f / "x.mtx", MTX.format("coordinate", "2 2 2\n1 1 2.\0\0005\n1 2 3")),
+        ".mtx, a word too many": lambda f: written(f / "x.mtx", MTX.format("coordinate", "1 2 2\n1 1 1\n1 2 3 4")[:-1]),
+        ".mtx, underscore": lambda f: written(f / "x.mtx", MTX.format("coordinate", "1 2 2\n1 1 1\n1 2 1_0")[:-1]),
         ".mtx.gz, ends in a number": lambda f: written(
             f / "x.mtx.gz", gzip.compress(b"%%MatrixMarket matrix coordinate real general\n1 2 2\n1 1 1.5\n1 2 2.5E-")
         ),
@@ -361,8 +379,6 @@ INDICES = (
 )
 
 # refused: small files that take gigabytes
-
-MTX = "%%MatrixMarket matrix {} real general\n{}\n"
 
 
 def zeros_mat(path):

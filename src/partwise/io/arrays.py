@@ -1,4 +1,4 @@
-"""NumPy, SciPy and MATLAB arrays: .npy (memory-mapped), .npz, .mat."""
+"""NumPy and SciPy arrays: .npy (memory-mapped), .npz."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..runtime.npy import MAGIC, mapped, read_member
 from ..runtime.untrusted import UnreadableError, allow
-from .hdf5 import open_hdf5
-from .sparse import checked_sparse, compressed, from_scipy
-from .table import Table, as_names, chosen, flattened, is_sparse, numeric, transposed
+from .sparse import from_scipy
+from .table import Table, as_names, chosen, flattened, numeric
 
 ZIP = b"PK\3\4"
-NUMBERS = ("double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 
 
 def read_npy(path: Path, inner: str = "") -> Table:
@@ -50,49 +46,3 @@ def read_npz(path: Path, inner: str = "") -> Table:
 def _starts_with(path: Path, start: bytes) -> bool:
     with path.open("rb") as file:
         return file.read(len(start)) == start
-
-
-def read_mat(path: Path, inner: str = "") -> Table:
-    """Read a matrix from a MATLAB file. Files of version 7.3 are HDF5; their matrices stay on disk."""
-    from scipy.io import loadmat, whosmat
-
-    with path.open("rb") as file:
-        if b"MATLAB 7.3" in (head := file.read(128)) or head.startswith(b"\x89HDF"):
-            return _read_mat_73(path, inner)
-    shapes = {
-        name: (shape, kind)
-        for name, shape, kind in whosmat(path)
-        if kind in (*NUMBERS, "sparse") and len(shape) == 2 and np.prod(shape, dtype=object) > 1
-    }
-    name = chosen(list(shapes), inner, str(path), "matrix")
-    shape, kind = shapes[name]
-    stored = kind in (
-        "sparse",
-        "logical",
-    )  # a sparse logical matrix is called logical; a dense one has a byte per entry
-    allow(path, 8 * int(sum(shape) if stored else np.prod(shape, dtype=object)))
-    X = loadmat(path, variable_names=[name])[name]
-    return Table(numeric(checked_sparse(X) if is_sparse(X) else X, str(path)), "MATLAB matrix", str(path))
-
-
-def _read_mat_73(path: Path, inner: str) -> Table:
-    """Read an HDF5-based file. MATLAB stores matrices by columns, so HDF5 has the transpose."""
-    file = open_hdf5(path, "stored", "a MATLAB 7.3 file")
-
-    def usable(item: Any) -> bool:
-        if item is None:  # a dangling link
-            return False
-        shape = getattr(item, "shape", None)
-        return "MATLAB_sparse" in item.attrs or (
-            shape is not None and len(shape) == 2 and item.dtype.kind in "buif" and item.size > 1
-        )
-
-    name = chosen([k for k in file if not k.startswith("#") and usable(file.get(k))], inner, str(path), "matrix")
-    item = file[name]
-    if "MATLAB_sparse" not in item.attrs:
-        return Table(transposed(item), "MATLAB 7.3 matrix", str(path))
-    shape = (int(item.attrs["MATLAB_sparse"]), len(item["jc"]) - 1)
-    allow(path, 8 * sum(shape) + sum(item[k].nbytes for k in ("jc", "ir", "data") if k in item))
-    values, rows = (item[k][()] if k in item else np.zeros(0, dtype=int) for k in ("data", "ir"))
-    X = compressed("csc", values, rows, item["jc"][()], shape)
-    return Table(numeric(X, str(path)).tocsr(), "MATLAB 7.3 sparse matrix", str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,9 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    size, cells, _ = scanned(path, separator)
-    allow(path, size + CELL * cells)
+    if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
+        size, cells, _ = scanned(path, separator)
+        allow(path, size + CELL * cells)
     frame = pandas.read_csv(
         path,
         sep=separator,
@@ -80,19 +80,16 @@ def opened(path: Path) -> Any:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def scanned(path: Path, separator: str = ",") -> tuple[int, int, str]:
-    """The number of bytes and of cells of a compressed text file, and its last word.
-
-    A plain file takes little more memory than it has bytes, so only its end is read and counted.
-    """
+def scanned(path: Path, separator: str = ",") -> tuple[int, int, bytes]:
+    """The number of bytes of a text file, after decompression, the number of its cells, and its end."""
     size, cells, end = 0, 0, b""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        if path.suffix != ".gz":
-            file.seek(-min(LINE, path.stat().st_size), os.SEEK_END)
         while piece := file.read(PIECE):
+            if b"\0" in piece:
+                raise ValueError("it is not text: it has NUL characters")
             size, cells = size + len(piece), cells + piece.count(separator.encode()) + piece.count(b"\n")
             end = (end + piece)[-LINE:]
-    return size, cells, b"".join(end.split()[-1:]).decode("ascii", "replace")
+    return size, cells, end
 
 
 def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: int) -> Array:

@@ -13,10 +13,11 @@ from typing import Any
 
 from ..engine.validation import as_bytes
 from ..runtime.untrusted import UnreadableError, allow, limited, reading, size_of
-from .arrays import read_mat, read_npy, read_npz
+from .arrays import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images
+from .matlab import read_mat
 from .sound import read_sound
 from .stores import read_hdf5, read_zarr
 from .table import LazyRows, Table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from .hdf5 import OBJECT, claimed, open_hdf5
 from .sparse import checked_sparse, compressed
 from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
 
+NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files before 2018
 
 
@@ -100,18 +102,19 @@ def read_mtx(path: Path, inner: str = "") -> Table:
 
 
 def _check_mtx(path: Path) -> None:
-    """Raise an error if a file ends within a number, which can crash SciPy's reader, or takes too much memory."""
-    last = scanned(path)[2]
+    """Raise an error if a file takes too much memory, or if SciPy's reader would run past its end."""
+    end = scanned(path)[2]
     with opened(path) as file:
-        form = file.readline(LINE).split()
+        about = file.readline(LINE).lower().split()
         line = next((line for line in iter(lambda: file.readline(LINE), "") if line.strip() and line[0] != "%"), "")
-    sizes = [int(size) for size in line.split()]
-    dense = "array" in form
+    sizes, dense = [int(size) for size in line.split()], "array" in about
     if len(sizes) != (2 if dense else 3) or min(sizes) < 0:
         raise ValueError(f"{line.strip()[:60]!r} is not a line of sizes")
     allow(path, 8 * (math.prod(sizes) if dense else sizes[0] + sizes[1] + 6 * sizes[2]))
-    if dense or sizes[2]:
-        float(last)
+    words = end.rpartition(b"\n")[2].split(b" ")  # of the last line, if no line feed ends it
+    count = (0 if dense else 2) + (2 if "complex" in about else 0 if "pattern" in about else 1)
+    if words != [b""] and (len(words) != count or not all(map(NUMBER.fullmatch, words))):
+        raise ValueError("it is truncated, or its last line is wrong")
 
 
 def beside(path: Path) -> dict[str, Path]:
