@@ -1,6 +1,5 @@
 """Archive files: they round-trip bit for bit; foreign, damaged and hostile files are rejected with one message."""
 
-import hashlib
 import io
 import json
 import os
@@ -8,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from hostile_files import sealed
 
 from partwise.runtime.archive import UnreadableError, read, write
 
@@ -138,17 +138,6 @@ def test_foreign_files_are_rejected(path, tmp_path):
 # hostile: files with a valid digest that partwise did not write
 
 
-def sealed(members, number=1, compression=zipfile.ZIP_STORED):
-    """A file of these members with a valid digest."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as file:
-        for name, content in members:
-            file.writestr(name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, compression)
-        file.comment = b"partwise %03d sha256 " % number + bytes(64)
-    body = buffer.getvalue()[:-64]
-    return body + hashlib.sha256(body).hexdigest().encode()
-
-
 def header(arrays, **more):
     return "partwise.json", json.dumps({"format": [1, 0], "arrays": arrays, **more})
 
@@ -215,7 +204,6 @@ HOSTILE = {
     "negative shapes": [header({"x": {"shape": [-3, -1]}}), ("x.npy", npy(shape=(-3, -1)))],
     "too many bytes": [header(X), ("x.npy", npy(body=bytes(32)))],
     "too few bytes": [header(X), ("x.npy", npy(body=bytes(8)))],
-    "another version of npy": [header(X), ("x.npy", npy(version=(2, 0)))],
     "npy header is code": [header(X), ("x.npy", npy().replace(b"(3,)", b"f(3)"))],
     "no npy": [header(X), ("x.npy", b"hello")],
     "name goes up": [header({"../x": {"shape": [3]}}), ("../x.npy", npy())],

@@ -95,6 +95,15 @@ def test_a_new_file_has_the_mode_of_the_old_one(path):
         os.umask(before)
 
 
+def test_nobody_else_can_write_to_the_temporary_file(path):
+    with replacing(path) as one, replacing(path) as other:
+        assert one.parent != other.parent  # random names, of new folders
+        assert stat.S_IMODE(one.parent.stat().st_mode) == 0o700
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
+
+
 def test_a_link_stays_a_link(path, tmp_path):
     link = tmp_path / "link.csv"
     link.symlink_to(path)

@@ -11,9 +11,11 @@ import numpy as np
 from ..engine.blocks import Block
 from ..engine.online import BatchLearner
 from ..engine.origins import ORIGINS
+from ..engine.validation import as_bytes
 from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
+from ..runtime.untrusted import limited
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
 from .base import KEPT, kept_names
@@ -84,11 +86,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write(path, {**header, "not_stored": notes}, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) -> Any:
     """Load a model that was saved with ``model.save``.
 
     The loaded model gives bit-identical results in `transform` and, for `MiniBatchSparseNMF`, in `partial_fit`.
-    Loading executes no code from the file. A damaged or foreign file raises a `ValueError`.
+    Loading executes no code from the file. A damaged or foreign file, or one that takes more memory than ``max_bytes``,
+    raises an `UnreadableError`. The default limit is 1000 times the size of the file, and half of the free memory.
 
     Examples
     --------
@@ -99,14 +102,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(f"{folder}/parts.pw")
     SparseNMF(n_components=2, random_state=0, sparsity=0.5)
     """
-    header, arrays = read(path)
+    with limited(as_bytes(max_bytes, "max_bytes")):
+        header, arrays = read(path)
     if header.get("kind") == "checkpoint":
         raise UnreadableError(
             f"{os.fspath(path)} is a checkpoint, not a model: pass it as resume_from to continue the fit"
         )
     try:
         return restored(header, arrays)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
+    except Exception as error:
         raise UnreadableError(f"{os.fspath(path)} is not a valid model file: {error}") from error
 
 

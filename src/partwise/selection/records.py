@@ -40,18 +40,19 @@ class SearchRecords:
         name = f"checkpoint={os.fspath(path)!r}"
         try:
             found, _ = read(path)
-        except UnreadableError as error:
+            if found["kind"] != "search":
+                raise UnreadableError(f"it is a {found['kind']}")
+            settings, seed = dict(found["settings"]), int(found["seed"])
+            records = {(record["rank"], record["split"]): record for record in found["paths"]}
+        except (UnreadableError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{name} is not a search checkpoint, or is damaged: {error}. Use another path") from error
-        if found["kind"] != "search":
-            raise ValueError(f"{name} is not a search checkpoint, but a {found['kind']}: use another path")
-        other = [key for key, value in self.settings.items() if found["settings"].get(key) != value]
+        other = [key for key, value in self.settings.items() if settings.get(key) != value]
         if other:
             raise ValueError(
                 f"{name} belongs to a search with different {', '.join(sorted(other))}: use another path, or delete "
                 "the file"
             )
-        self.seed = found["seed"]
-        self.records = {(record["rank"], record["split"]): record for record in found["paths"]}
+        self.seed, self.records = seed, records
 
     def _write(self) -> None:
         if self.path is None:
