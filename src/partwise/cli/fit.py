@@ -107,15 +107,13 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
 
     from .. import cells
     from ..io import write_activations, write_components
-    from ..io.table import Brain
 
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    mask = table.home.mask if isinstance(table.home, Brain) else None
-    model.keep(activations, table.sample_names, table.part_shape, mask)
+    model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
     model.save(targets["model"])
     if "components" in targets:
-        about = cells.described(model)
+        about = cells.fit_record(model)
         write_components(targets["components"], model.components_, table, activations=activations, about=about)
     if "activations" in targets:
         write_activations(targets["activations"], activations, table.sample_names)

@@ -8,16 +8,18 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..runtime.npy import mapped
+from ..runtime.untrusted import reading
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Start, Step, named
-from .matrix import Matrix, check_shape
-from .values import precision
+from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
@@ -112,7 +114,9 @@ class Stored:
         """Return samples ``first`` to ``end`` of all features, or of those from ``left`` to ``right``."""
         right = self.shape[1] if right is None else min(right, self.shape[1])
         some = right - left < self.shape[1]
-        rows = np.asarray(self.array[first:end, left:right] if some else self.array[first:end])
+        name = name_of(self.array)
+        with reading(name) if name else nullcontext():
+            rows = np.asarray(self.array[first:end, left:right] if some else self.array[first:end])
         if rows.shape != (end - first, right - left):
             raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, right - left)}")
         return rows
@@ -125,6 +129,12 @@ def present_shape(array: Any) -> tuple[int, ...]:
 
         array = zarr.open_array(array.store, path=array.path, mode="r")
     return tuple(array.shape)
+
+
+def name_of(array: Any) -> str:
+    """The file of an array, or an empty string if the array does not know it."""
+    known = (getattr(array, name, "") for name in ("source", "filename", "store_path"))
+    return str(next(filter(None, known), getattr(getattr(array, "file", None), "filename", "")))
 
 
 class StoredFile(Stored):
@@ -176,13 +186,12 @@ def as_stored(X: Any, limit: int = LIMIT) -> Stored:
     if path.suffix != ".npy":
         raise ValueError(f"X={os.fspath(path)!r} is not a .npy file: open other formats yourself and give the array")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open(path, "rb"):
+            pass
     except OSError as error:
         raise type(error)(f"X={os.fspath(path)!r} cannot be read: {error.strerror}; give the path of a file") from error
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a valid .npy file, or it is truncated: {error}") from error
-    if not isinstance(array, np.memmap):
-        raise ValueError(f"{path} is an .npz archive, not a .npy file: load it and give one of its arrays")
+    with reading(path):
+        array = mapped(path)
     if array.ndim == 2 and hasattr(os, "preadv"):  # missing on Windows
         return StoredFile(path, array)
     return Stored(array, limit)
