@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, by one writer."""
+"""Files are written completely or not at all, by one writer."""
 
 import errno
 import os
@@ -122,18 +122,18 @@ def test_a_folder_is_written_whole(path):
         raise AssertionError
 
 
-def test_what_is_no_file_is_not_replaced():
+def test_special_files_are_not_replaced():
     with pytest.raises(FileExistsError, match="is not a regular file"), replacing(os.devnull):
         raise AssertionError
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+def test_error_names_the_requested_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "nowhere" / "a.csv"):
         raise AssertionError
     assert Path(caught.value.filename) == tmp_path / "nowhere" / "a.csv"
 
 
-def test_leftovers_are_known(path):
+def test_leftover_temporary_files_are_recognised(path):
     for name in ("a.csv", "b.csv", ".b.csv.0123abc_.tmp"):
         path.with_name(name).mkdir()
     mine = path.with_name(".a.csv.0123abc_.tmp")
