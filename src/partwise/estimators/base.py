@@ -228,6 +228,11 @@ def kept_names(names: Any) -> Array:
     """Validate names for `keep`, as an object array like scikit-learn's ``feature_names_in_``."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError("names must be a sequence of str")
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:  # such as the name of a file in another encoding
+            raise ValueError(f"the name {name!r} is not valid Unicode and cannot be saved: rename it") from None
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array

@@ -70,7 +70,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     names = OF_TENSORS if isinstance(model, SparseCP) else (*SHAPES, *NUMBERS, MASK)
     attributes = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    attributes |= {name: [str(n) for n in getattr(model, name)] for name in NAMES if hasattr(model, name)}
+    attributes |= {
+        name: kept_names([str(n) for n in getattr(model, name)]).tolist() for name in NAMES if hasattr(model, name)
+    }
     header: Header = {
         "kind": "model",
         "class": kind,
