@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import sys
+import warnings
 from itertools import pairwise
 
 import joblib
@@ -117,6 +118,20 @@ def test_the_path_starts_where_the_last_sparsity_ended(X, monkeypatch):
     assert [sparsity for _, sparsity, _ in calls] == [None, (None, 0.4), 0.2, (0.2, 0.6), 0.5] * 2
     for (_, _, before), (start, sparsity, _) in pairwise(calls):
         assert start is None if sparsity is None else start[0] is before.activations
+
+
+def test_a_search_leaves_the_warning_filters_alone(X, monkeypatch):
+    """They are those of all threads. A fit that cannot reproduce X is compared without a warning."""
+    filters, fit = list(warnings.filters), paths.ssnmf
+
+    def looking(*args, **options):
+        assert list(warnings.filters) == filters
+        return fit(*args, **options)
+
+    monkeypatch.setattr(paths, "ssnmf", looking)
+    pw.select(X, 1, 0.9, n_splits=2, n_init=1, max_iter=2, random_state=0)
+    with pytest.warns(pw.CapacityWarning):
+        pw.ssnmf(X, 1, sparsity=0.9, max_iter=2, tol=0)
 
 
 def test_the_table_keeps_the_best_start_of_each_split(X):

@@ -23,7 +23,7 @@ from .observed import as_observed
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .values import check_unmasked
+from .values import check_kind
 
 __all__ = [
     "COO",
@@ -45,8 +45,8 @@ __all__ = [
     "Wrapped",
     "as_data",
     "as_tensor",
+    "check_kind",
     "check_seen",
-    "check_unmasked",
     "is_lazy",
     "named",
     "released_on_error",
@@ -75,7 +75,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
     """
     if isinstance(X, Matrix | Chunked):
         return X
-    check_unmasked(X)
+    check_kind(X)
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")

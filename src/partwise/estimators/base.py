@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
 from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -168,7 +168,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
-        check_unmasked(X)
+        check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):
