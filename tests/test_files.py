@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import partwise as pw
+from partwise.cli.fit import draw
 from partwise.io import Table, check_target
-from partwise.io.write import convert, write_activations
+from partwise.io.table import Brain
+from partwise.io.write import DATA, convert, write_activations, write_components
 from partwise.runtime import archive
 from partwise.runtime.files import MACHINE, check_replaceable, replacing
 
 X = np.random.default_rng(0).random((8, 6))
+BRAIN = Brain(np.eye(4), (3, 2, 1))
 
 
 @pytest.fixture
@@ -39,8 +42,16 @@ WRITERS = {
     "archive": lambda path: archive.write(path, {"number": 1}, {"x": X}),
     "selection": lambda path: pw.select(X, 1, checkpoint=path, n_splits=2, n_init=1, random_state=0),
     "table": lambda path: write_activations(path, X),
-    "numbers": lambda path: convert(Table(X, "array", "x"), path.with_suffix(".npy")),
     "report": lambda path: pw.report(X, path),
+    "components": lambda path: write_components(path, X, Table(X, "array", "x")),
+    "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", home=BRAIN)),
+    "annotated": lambda path: write_components(path.with_suffix(".h5ad"), X, Table(X, "array", "x")),
+    "picture": lambda path: draw(path.with_suffix(".png"), X, ("",)),
+    **{
+        f"data{ending}": lambda path, ending=ending: convert(Table(X, "array", "x"), path.with_suffix(ending))
+        for ending in DATA
+        if ending != ".zarr"  # a folder
+    },
 }
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, check_targets, load_matrix_model, plain
+from .common import load_matrix_model, plain
+from .outputs import PICTURES, add_force, check_targets
+from .wording import with_flags
 
 if TYPE_CHECKING:
     from ..engine.summary import Summary
@@ -27,6 +29,7 @@ def add_options(parser: Any) -> None:
     group = parser.add_argument_group("Output")
     group.add_argument("--png", type=Path, metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
     group.add_argument("--html", type=Path, metavar="FILE", help="write a report: one HTML page that needs no network")
+    add_force(group)
     group.add_argument(
         "--shape", type=shape, metavar="HxW", help="shape of a component, such as 19x19 (default: stored in the model)"
     )
@@ -79,7 +82,7 @@ def print_tables(known: Summary, top: int) -> None:
 
     facts, components = Table.grid(padding=(0, 2)), Table()
     for name, fact in known.facts().items():
-        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(fact))
+        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(with_flags(fact) if name == "stop reason" else fact))
     for heading in ("component", "sparsity", "explained", "nonzeros"):
         components.add_column(heading, justify="right")
     components.add_column("strongest features")
