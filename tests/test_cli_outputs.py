@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -85,6 +86,14 @@ def test_a_file_name_in_another_encoding(here, capsys):
     assert main(["fit", "caf\udce9.npy", *FIT[2:-1]]) == 0
     assert "caf\\udce9.npy: 24 samples" in capsys.readouterr().out
     assert os.path.exists(b"caf\xe9.pw")
+    title = ["--title", "caf\udce9"]
+    assert main(["show", "caf\udce9.pw", "--html", "plain.html"]) == 0
+    assert main(["show", "caf\udce9.pw", "--html", "titled.html", "--png", "p.png", *title]) == 0
+    assert [Path(name).read_text(encoding="utf-8").count(r"caf\udce9") for name in ("plain.html", "titled.html")] == [
+        2,
+        2,
+    ]
+    assert main(["select", "caf\udce9.npy", "-r", "1", "--png", "s.png", *QUICK[:4]]) == 0
 
 
 def interrupted_by(monkeypatch, deed):
@@ -218,6 +227,12 @@ def test_several_sparsities_are_several_fits(here, capsys):
     assert main([*asked, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [fit["files"]["model"] for fit in facts["fits"]] == [f"x-{name}.pw" for name in names]
+
+
+def test_ctrl_c_ends_the_series(here, monkeypatch):
+    interrupted_by(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert main([*FIT, "-s", "0.2", "0.4"]) == 130
+    assert [path.name for path in here.glob("*.pw")] == ["x-0.2.pw"]
 
 
 def test_commas_are_one_sparsity_for_each_component(here):

@@ -105,6 +105,15 @@ def with_features(table: Table, features: Sequence[str], count: int, name: str) 
     return table.X[:, [places[feature] for feature in known]]
 
 
+def readable(name: str) -> str:
+    r"""A file name as valid Unicode, for titles.
+
+    >>> readable("caf\udce9.npy")
+    'caf\\udce9.npy'
+    """
+    return name.encode(errors="backslashreplace").decode()
+
+
 def described(table: Table) -> str:
     """One line about the data."""
     return f"{table.source}: {table.shape[0]} samples × {table.shape[1]} features ({table.kind})"

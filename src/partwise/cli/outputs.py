@@ -84,7 +84,7 @@ def write_outputs(
         except Exception as error:
             reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
             other = written_elsewhere(target, writers[what]) if isinstance(error, OSError) else None
-            message = f"cannot write the {what} to {target}: {reason}"
+            message = f"cannot write the {what} to {target}: {reason.splitlines()[0]}"
             if other is not None:
                 files[what], message = other, f"{message}. It was written to {other} instead"
             logging.getLogger("partwise").error(message, exc_info=debug)

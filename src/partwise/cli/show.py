@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import load_matrix_model, plain
+from .common import load_matrix_model, plain, readable
 from .outputs import PICTURES, add_force, check_targets
 from .wording import with_flags
 
@@ -33,7 +33,7 @@ def add_options(parser: Any) -> None:
     group.add_argument(
         "--shape", type=shape, metavar="HxW", help="shape of a component, such as 19x19 (default: stored in the model)"
     )
-    group.add_argument("--title", help="title of the picture and of the report")
+    group.add_argument("--title", type=readable, help="title of the picture and of the report")
     group.add_argument(
         "--top", type=int, default=5, metavar="K", help="features listed for each component (default: %(default)s)"
     )
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if "report" in targets:
         from ..pages import report
 
-        title = options.title or f"{known.n_components} components: {options.model.name}"
+        title = options.title or f"{known.n_components} components: {readable(options.model.name)}"
         report(model, targets["report"], shape=options.shape, title=title, top=top)
     if options.json:
         print(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1))
