@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.engine.chunked_fit import solve_activations
+from partwise.engine.solving import solve_activations
 
 R = 20
 

@@ -21,7 +21,7 @@ from partwise.updates import (
     Shared,
     WholeFactor,
 )
-from partwise.updates.sets import Support
+from partwise.updates.interface import Support
 
 MORE_SETS = SETS | {
     "any norm": lambda r: Columns.same(FreeNorm(Hoyer(0.6)), r),

@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 import partwise as pw
 from partwise.data import as_data
 from partwise.engine.blocks import Block
-from partwise.engine.chunked_fit import solve_activations
 from partwise.engine.loop import factorize
+from partwise.engine.solving import solve_activations
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
 from partwise.updates import Columns, Sequential

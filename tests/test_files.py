@@ -12,8 +12,8 @@ import pytest
 
 import partwise as pw
 from partwise.cli.fit import draw
+from partwise.engine.origins import Brain
 from partwise.io import Table, check_target
-from partwise.io.table import Brain
 from partwise.io.write import DATA, convert, write_activations, write_components
 from partwise.runtime import archive
 from partwise.runtime.files import MACHINE, check_replaceable, replacing
@@ -44,7 +44,7 @@ WRITERS = {
     "table": lambda path: write_activations(path, X),
     "report": lambda path: pw.report(X, path),
     "components": lambda path: write_components(path, X, Table(X, "array", "x")),
-    "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", home=BRAIN)),
+    "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", origin=BRAIN)),
     "annotated": lambda path: write_components(path.with_suffix(".h5ad"), X, Table(X, "array", "x")),
     "picture": lambda path: draw(path.with_suffix(".png"), X, ("",)),
     **{

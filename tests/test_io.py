@@ -174,7 +174,7 @@ def test_nifti_there_and_back(brains, tmp_path):
     np.testing.assert_array_equal(np.moveaxis(image.get_fdata(), -1, 0), np.where(inside, volumes[:2], 0))
     whole = read(str(tmp_path / "b*.nii.gz"))
     assert (whole.shape, whole.part_shape) == ((3, 40), (4, 5, 2))
-    np.testing.assert_array_equal(whole.home.volumes(whole.X), volumes)
+    np.testing.assert_array_equal(whole.origin.volumes(whole.X), volumes)
     four = save_nifti(tmp_path / "four.nii", np.moveaxis(volumes, 0, -1))
     np.testing.assert_array_equal(read(four, mask=mask).X, table.X)
     assert read(four).sample_names == ("four[0]", "four[1]", "four[2]")

@@ -10,8 +10,8 @@ import scipy.io
 import scipy.sparse as sp
 from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
 
+from partwise.engine.origins import Brain
 from partwise.io import FORMATS, Table, convert, read
-from partwise.io.table import Brain
 
 N, M = 7, 5
 

@@ -8,9 +8,9 @@ from catalogues import one_at_a_time, random_factors
 from partwise.data import as_data
 from partwise.data.divergence import DivergenceData
 from partwise.engine.middle_factor import MIDDLE, WithMiddle
-from partwise.engine.revival import dead_components, revive
+from partwise.engine.revival import revive
 from partwise.projections import Hoyer, Nonnegative
-from partwise.statistics import gram
+from partwise.statistics import dead_components, gram
 from partwise.updates import Columns, Divergence, Multiplicative, Pivot, Sequential
 
 KINDS = {

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.engine.chunked_fit import solve_activations
 from partwise.engine.online import Running, batches
+from partwise.engine.solving import solve_activations
 from partwise.statistics import Stats, gram
 
 R = 5

@@ -13,7 +13,7 @@ from partwise.engine.validation import as_known
 from partwise.projections import Nonnegative
 from partwise.statistics import Stats
 from partwise.updates import Columns, Extrapolated, Known, Partly, Sequential
-from partwise.updates.sets import Kept
+from partwise.updates.interface import Kept
 
 R = 5
 WHICH = (1, 3)

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from test_archive import mutations
 
 import partwise as pw
+from partwise.engine.origins import Brain, Sound
 from partwise.runtime.archive import UnreadableError, read, write
 
 X = np.random.default_rng(0).random((20, 12))
@@ -161,6 +162,21 @@ def test_hostile_models_of_tensors_are_refused(name, path):
         pw.load(path)
 
 
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        ({"affine": np.eye(3), "shape": (2, 3, 2)}, "finite 4 × 4 matrix"),
+        ({"affine": np.full((4, 4), np.nan), "shape": (2, 3, 2)}, "finite 4 × 4 matrix"),
+        ({"affine": np.eye(4), "shape": (2, 3)}, "three dimensions"),
+        ({"affine": np.eye(4), "shape": (2, 3, 2), "mask": np.ones((2, 3), dtype=bool)}, "mask has shape"),
+        ({"rate": 8000, "window": 0, "hop": 1}, "at least 1"),
+    ],
+)
+def test_origins_are_checked(bad, match):
+    with pytest.raises(ValueError, match=match):
+        (Sound if "rate" in bad else Brain)(**bad)
+
+
 def test_names_and_what_is_kept(path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(11)] + ["é\n漢"])
@@ -178,6 +194,27 @@ def test_names_and_what_is_kept(path):
     assert not hasattr(again.fit(table), "activations_")  # they belonged to the old parts
 
 
+@pytest.mark.parametrize(
+    "origin",
+    [
+        Brain(np.diag([2.0, 2, 2, 1]), (2, 3, 2)),
+        Brain(np.eye(4), (3, 5, 1), np.arange(15).reshape(3, 5, 1) >= 3),
+        Sound(8000, 22, 7),
+    ],
+    ids=["volumes", "masked volumes", "sound"],
+)
+def test_the_origin_of_samples_is_kept(origin, path):
+    fitted().keep(origin=origin).save(path)
+    model = pw.load(path)
+    again = model.origin_
+    assert type(again) is type(origin)
+    for name, value in vars(origin).items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+    if isinstance(origin, Brain) and origin.mask is not None:
+        assert same(model.part_mask_, origin.mask)  # for pictures
+    assert not hasattr(model.fit(X), "origin_")
+
+
 def test_what_cannot_be_kept():
     model = fitted()
     for bad, match in [
@@ -191,6 +228,8 @@ def test_what_cannot_be_kept():
         ({"part_mask": np.ones((3, 5), dtype=bool)}, "12 True entries, one for each feature"),
         ({"part_mask": np.ones((3, 4))}, "part_mask must be a bool array"),
         ({"activations": np.ones((20, 3)), "sample_names": ["a"]}, "1 sample names for 20 samples"),
+        ({"origin": Sound(8000, 1024, 256)}, "does not describe samples of 12 features"),
+        ({"origin": "here"}, "does not describe samples of 12 features"),
     ]:
         with pytest.raises(ValueError, match=match):
             model.keep(**bad)

@@ -8,11 +8,11 @@ from catalogues import PROBLEMS, SETS, assert_feasible, one_at_a_time, planted, 
 import partwise as pw
 from partwise.data import as_data
 from partwise.engine.loop import Block, factorize
-from partwise.engine.revival import dead_components, revive
+from partwise.engine.revival import revive
 from partwise.engine.starts import STARTS, starting_factors
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
-from partwise.statistics import gram
+from partwise.statistics import dead_components, gram
 from partwise.updates import Columns, Multiplicative, Pivot, Sequential
 
 

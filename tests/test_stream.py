@@ -9,8 +9,7 @@ from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small,
 import partwise as pw
 from partwise.data import StoredData, as_data
 from partwise.engine import starts as start
-from partwise.engine.revival import dead_components
-from partwise.statistics import gram
+from partwise.statistics import dead_components, gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 

@@ -9,6 +9,8 @@ so that no update needs X. The statistics add up over samples, and a penalty is 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +21,8 @@ from .runtime.compiled import kernel
 from .runtime.threads import product, summed_product
 
 Array = npt.NDArray[Any]
+
+NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
 
 
 @dataclass(frozen=True)
@@ -149,3 +153,14 @@ def _inner(a: Any, b: Any) -> float:
     for i in range(a.size):
         total += np.float64(a[i]) * np.float64(b[i])  # in compiled code float() would keep float32
     return total
+
+
+def relative_error(sqnorm: float, loss: float) -> float:
+    """‖X − model‖ / ‖X‖, given ½‖X − model‖²; 0 if X is zero."""
+    return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
+
+
+def dead_components(grams: Sequence[Array]) -> Array:
+    """Components that add nothing to the model, beside the one that adds most; ‖·‖² is the product over the factors."""
+    sizes = math.prod(g.diagonal() for g in grams)
+    return np.flatnonzero(sizes <= NOTHING * np.max(sizes))

@@ -74,7 +74,7 @@ def load_matrix_model(path: str | os.PathLike[str]) -> Any:
 
 def check_kept(table: Table) -> None:
     """Refuse names and shapes that could not be stored with the results, before there are any."""
-    from ..estimators.base import kept_names, kept_shape
+    from ..estimators.base import kept_names, kept_origin, kept_shape
 
     try:
         for names in (table.sample_names, table.feature_names):
@@ -82,6 +82,8 @@ def check_kept(table: Table) -> None:
                 kept_names(names)
         if table.part_shape is not None:
             kept_shape(table.part_shape, table.shape[1])
+        if table.origin is not None:
+            kept_origin(table.origin, table.shape[1])
     except ValueError as error:
         raise ValueError(f"{table.source}: {error}") from error
 

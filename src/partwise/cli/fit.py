@@ -174,12 +174,10 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], 
 
     from .. import cells
     from ..io import write_activations, write_components
-    from ..io.table import Brain
 
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    mask = table.home.mask if isinstance(table.home, Brain) else None
-    model.keep(activations, table.sample_names, table.part_shape, mask)
+    model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
     writers: dict[str, Callable[[Path], Any]] = {
         "model": model.save,
         "components": lambda path: write_components(

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .chunks import Chunked, Held, named, released_on_error
+from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Data, Form, Matrix, Sliced, Whole, Wrapped
+from .matrix import Matrix, Wrapped, check_kind
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
+from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .values import check_kind
 
 __all__ = [
     "COO",
@@ -49,7 +49,6 @@ __all__ = [
     "check_seen",
     "is_lazy",
     "named",
-    "released_on_error",
 ]
 
 

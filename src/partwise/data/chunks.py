@@ -13,9 +13,8 @@ import numpy as np
 
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
-from .matrix import Matrix
+from .matrix import Matrix, check_scale
 from .missing import MissingDense
-from .values import check_scale
 
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
 Step = Callable[
@@ -153,18 +152,6 @@ class Held(ABC):
 
     def release(self) -> None:  # noqa: B027
         """Free the activations on remote workers. Local ones are freed by the garbage collector."""
-
-
-@contextmanager
-def released_on_error(factors: Sequence[Any]) -> Iterator[None]:
-    """Free remote activations if an error occurs, because its traceback would keep them alive."""
-    try:
-        yield
-    except BaseException:
-        for factor in factors:
-            if isinstance(factor, Held):
-                factor.release()
-        raise
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from ..statistics import Array
 from .chunks import Chunked, Held, Start, Step
-from .matrix import Matrix, check_shape
+from .matrix import Matrix, check_shape, precision
 from .sparse import SparseData
-from .values import precision
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, memory, staying_at
 

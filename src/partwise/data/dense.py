@@ -10,8 +10,8 @@ from scipy.special import kl_div
 
 from ..runtime.threads import product, summed_product
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, Which, square_sums
-from .values import as_floats, check_scale, check_values
+from .matrix import CHUNK_ENTRIES, Matrix, as_floats, check_scale, check_values, square_sums
+from .protocols import Which
 
 
 class DenseData(Matrix):

@@ -1,107 +1,20 @@
-"""The interface of data, and the base classes of matrices."""
+"""The base classes of matrices in memory, and the checks of their values."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
+from .protocols import Form, Sliced, Which
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
-Which = slice | Array  # some of the samples
-Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
-
-
-class Data(Protocol):
-    """The interface of all data, in memory, on disk or on a cluster. The model has one factor for each mode of X."""
-
-    dtype: np.dtype[Any]
-    squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which follows from `Stats`
-
-    @property
-    def complete(self) -> bool:
-        """Whether no entry is missing."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The numbers of samples, features, …"""
-        ...
-
-    @property
-    def size(self) -> int:
-        """The number of entries that a pass reads."""
-        ...
-
-    @property
-    def sqnorm(self) -> float:
-        """‖X‖²."""
-        ...
-
-    @property
-    def matrix(self) -> Any:
-        """X as an array or a SciPy sparse matrix, for linear algebra (the truncated SVD of a start)."""
-        ...
-
-    def sqnorms(self, mode: int) -> Array:
-        """‖·‖² of each sample (mode 0) or feature (mode 1)."""
-        ...
-
-    def counts(self, mode: int) -> Array:
-        """The number of observed entries of each sample (mode 0) or feature (mode 1)."""
-        ...
-
-    def squared_error(self, factors: Sequence[Array]) -> float:
-        """‖X − model‖², computed from the residual: accurate near a perfect fit, where the statistics cancel."""
-        ...
-
-
-class Sliced(Data, Protocol):
-    """The interface of matrices and tensors in memory."""
-
-    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """Return the statistics of ``factors[mode]``, given the Gram matrix of every factor.
-
-        The arrays belong to the data: the next call for the same mode overwrites them.
-        """
-        ...
-
-    def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        """Return the loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
-        ...
-
-    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, given its statistics."""
-        ...
-
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        """The residual of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
-        ...
-
-    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """The residual X − model times a vector for every mode but one, in double precision."""
-        ...
-
-
-class Whole(Sliced, Protocol):
-    """The interface of matrices in memory."""
-
-    def times(self, vector: Array, mode: int) -> Array:
-        """X·vector (mode 0) or Xᵀ·vector (mode 1), in double precision."""
-        ...
-
-    def vectors(self, mode: int, which: Array) -> Array:
-        """Return samples (mode 0) or features (mode 1) of X as the columns of a dense array."""
-        ...
-
-    def subset(self, which: Array) -> Matrix:
-        """Return some of the samples, in memory."""
-        ...
 
 
 class InMemory(ABC):
@@ -306,3 +219,59 @@ def square_sums(rows: Any) -> Any:
             total += np.float64(rows[i, j]) * np.float64(rows[i, j])
         sums[i] = total
     return sums
+
+
+def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
+    """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
+    if dtype.kind not in "buif":
+        reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
+        raise ValueError(f"{what} has dtype {dtype}: {what} must contain real numbers. {reason}")
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
+
+
+def as_floats(X: Any) -> Array:
+    """Return X as an array of the dtype for computations. Objects are converted to float64."""
+    check_kind(X)
+    array = np.asarray(X)
+    array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
+    return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
+
+
+def check_kind(X: Any) -> None:
+    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
+    listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
+    if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a list of rows, a DataFrame, a sparse matrix, a Dask, "
+            "zarr or HDF5 array, or the path of a .npy file"
+        )
+
+
+def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
+    """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
+    limit = float(np.finfo(dtype).max) ** 0.4
+    if largest > limit or least < largest < 1 / limit:
+        raise ValueError(
+            f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "
+            f"{dtype}: rescale X"
+        )
+
+
+def check_values(least: float, largest: float, find: Any) -> None:
+    """Raise ValueError for NaN, infinite and negative values. ``find`` returns the indices and value of the first."""
+    if np.isfinite(least) and np.isfinite(largest) and least >= 0:
+        return
+    *index, value = find()
+    listed = ", ".join(map(str, index))
+    place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
+    if np.isnan(value):
+        way = "set missing='em' to fit the observed entries, or " if len(index) == 2 else ""  # not for tensors
+        raise ValueError(f"Input X contains NaN, first at {place}: {way}remove or impute missing values")
+    if np.isinf(value):
+        raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
+    raise ValueError(
+        f"Negative values in data passed to partwise: X[{listed}] is {value:g}, but X must be nonnegative; "
+        "shift or clip the data"
+    )

@@ -26,8 +26,8 @@ import numpy as np
 
 from ..statistics import Array, Stats, gram, inner
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, Which, square_sums
-from .values import check_values
+from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from .protocols import Which
 
 
 class Visit(NamedTuple):

@@ -12,8 +12,7 @@ import numpy as np
 from ..runtime.compiled import kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, square_sums
-from .values import check_scale, check_values, precision
+from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
 
 LEAST = 256  # compressed rows per thread, at least
 

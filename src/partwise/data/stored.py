@@ -15,8 +15,7 @@ import numpy as np
 
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Start, Step, named
-from .matrix import Matrix, check_shape
-from .values import precision
+from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, Form, InMemory, row_errors, square_sums
-from .values import as_floats, check_scale, check_values
+from .matrix import CHUNK_ENTRIES, InMemory, as_floats, check_scale, check_values, row_errors, square_sums
+from .protocols import Form
 
 SHRINK = 4  # the first contraction reduces X by this factor, if possible
 

@@ -71,6 +71,6 @@ def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 
     return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
 
 
-def settled(r: int) -> Block:
+def unchanged(r: int) -> Block:
     """Activations that stay as they are."""
     return Block(Partly(Pivot()), Columns.same(Kept(), r))

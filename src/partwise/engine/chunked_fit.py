@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from ..data import Chunked, Held, Matrix, Sliced
-from ..statistics import Array, Stats, as_factor, gram
-from ..updates import Known
-from .blocks import Block, nonnegative_encoder, settled
-from .metrics import largest_move, shares
-from .revival import LEAST, best_fit, revive
-from .running import Fit, WholeFit, column_norms, exact_relative_error
-from .solving import solved
-from .starts import Factors, Placed, Zeros
+from ..data import Chunked, Held, Matrix
+from ..statistics import Array, Stats, gram
+from .blocks import Block
+from .metrics import largest_move
+from .revival import LEAST, fitted_amounts, revive
+from .running import Fit, column_norms
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class ChunkStep:
             activations[np.ix_(chunk.unseen, free)] = 0
         for j in self.alive:
             share = [self.parts[:, j]]
-            activations[:, j] = best_fit(chunk.residual_times(share, [activations, self.parts], 0), share)
+            activations[:, j] = fitted_amounts(chunk.residual_times(share, [activations, self.parts], 0), share)
         if self.block is not None:
             stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
             if self.measure:
@@ -210,90 +206,3 @@ class Streamed(Fit):
         """The loss at the present factors."""
         assert self.last is not None
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
-
-
-def running_fit(data: Sliced | Chunked, factors: Factors, blocks: Sequence[Block], reviving: int | None) -> Fit:
-    """The fit that suits the data."""
-    kind = Streamed if isinstance(data, Chunked) else WholeFit
-    return kind(data, factors, blocks, reviving)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """Activations for given parts, the relative error that they leave, and each part's share of the fit."""
-
-    activations: Any
-    relative_error: float
-    explained: Array
-
-
-@dataclass(frozen=True)
-class Solve:
-    """Solve a chunk's activations for good, see `solving.solved`; the sums are their loss, and what each part fits."""
-
-    parts: Array
-    encoder: Block
-
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Array]:
-        """The activations of the chunk, and its sums."""
-        activations, loss, fitted = solved(self.encoder, chunk, self.parts, activations)
-        return activations, np.append(loss, fitted)
-
-
-class SolvedInChunks:
-    """The same for data in chunks, whose passes are made when they are needed."""
-
-    def __init__(self, data: Chunked, parts: Array, encoder: Block, start: Zeros | Placed) -> None:
-        self.data, self.parts = data, parts
-        self.start, self.step = start, Solve(parts, encoder)
-
-    @cached_property
-    def summed(self) -> tuple[Held, Array]:
-        """One pass: the activations with their chunks, and their sums."""
-        self.data.check()
-        held = self.data.hold(self.start, self.parts.shape[1])
-        return held, held.sweep(self.step)
-
-    @cached_property
-    def activations(self) -> Any:
-        """An array, or a Dask array that is computed when it is asked for."""
-        lazy = self.data.mapped(self.start, self.step, self.parts.shape[1])
-        return self.summed[0].collected() if lazy is None else lazy
-
-    @cached_property
-    def relative_error(self) -> float:
-        """‖X − model‖ / ‖X‖."""
-        held, sums = self.summed
-        return exact_relative_error(self.data, [held, self.parts], float(sums[0]))
-
-    @cached_property
-    def explained(self) -> Array:
-        """Each part's share of the fit."""
-        return shares(self.summed[1][1:], self.data.sqnorm)
-
-
-def appraised(data: Matrix, parts: Array, activations: Array) -> Solved:
-    """What activations that are settled leave and explain, for X in memory."""
-    parts = as_factor(parts, data.dtype)
-    _, loss, fitted = solved(settled(parts.shape[1]), data, parts, activations)
-    return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
-
-
-def solve_activations(
-    data: Matrix | Chunked, parts: Array, encoder: Block | None = None, known: Known | None = None
-) -> Solved | SolvedInChunks:
-    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks.
-
-    Those that are ``known`` already stay.
-    """
-    parts = as_factor(parts, data.dtype)
-    r = parts.shape[1]
-    encoder = encoder or nonnegative_encoder(r)
-    start: Zeros | Placed = Zeros(r, data.dtype)
-    if known is not None:
-        encoder, start = encoder.keeping(known), Placed(start, known)
-    if isinstance(data, Chunked):
-        return SolvedInChunks(data, parts, encoder, start)
-    activations, loss, fitted = solved(encoder, data, parts, start(0, data.shape[0]))
-    error = exact_relative_error(data, [activations, parts], loss)
-    return Solved(activations, error, shares(fitted, data.sqnorm))

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Held, Sliced, released_on_error
+from ..data import Chunked, Held, Sliced
 from ..projections import hoyer_sparsity
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
-from ..statistics import Array
+from ..statistics import Array, relative_error
 from ..updates import State
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
-from .chunked_fit import running_fit
-from .metrics import relative_error
-from .running import RunningFit, exact_relative_error, give_unit_norm
+from .chunked_fit import Streamed
+from .running import RunningFit, WholeFit, give_unit_norm
+from .solving import exact_relative_error
 from .starts import Factors
 from .summary import summary
 
@@ -184,18 +184,24 @@ def factorize(
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
-    fit = running_fit(data, factors, blocks, free[0] if revive and free and not penalised else None)
+    kind = Streamed if isinstance(data, Chunked) else WholeFit
+    fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
 
     def save() -> None:
         if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
             checkpoint.write(fit, watch.history())
 
-    with fitting_threads(data.size * factors[1].shape[1], n_threads), released_on_error(factors):
+    with fitting_threads(data.size * factors[1].shape[1], n_threads):
         if resumed is not None:
             resumed.restore(fit, order[0])
             watch.resume(**resumed.history)
-        iterate(fit, watch, order, before, save)
+        try:
+            iterate(fit, watch, order, before, save)
+        except BaseException:
+            if isinstance(factors[0], Held):  # a traceback would keep activations on the workers alive
+                factors[0].release()
+            raise
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         for mode in range(1, len(factors)):
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)

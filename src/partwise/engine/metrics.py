@@ -1,4 +1,4 @@
-"""Metrics of factors: relative error, explained share, fixed-point residual, and matching of components."""
+"""Metrics of factors: the fixed-point residual, and the matching of components."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from ..projections import FreeNorm
-from ..statistics import Array, Stats, gram
+from ..statistics import Array, Stats
 from ..updates import Sets
 
 
@@ -37,26 +37,6 @@ def largest_move(moves: Array) -> float:
     move, old, new = np.sqrt(moves)
     size = np.maximum(old, new)
     return float(np.divide(move, size, out=np.zeros_like(size), where=size > 0).max())
-
-
-def fits(factor: Array, stats: Stats) -> Array:
-    """⟨activations_j · component_j, 2X − model⟩ of each component. It adds up over samples.
-
-    The sum over the components is the part of ‖X‖² that the model explains. Each value is nonnegative if the
-    activations are optimal.
-    """
-    overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
-    return np.asarray(2 * np.einsum("ij,ij->j", factor, stats.cross, dtype=float) - overlaps)
-
-
-def shares(fits: Array, sqnorm: float) -> Array:
-    """The `fits` divided by ‖X‖²; zeros if X is zero."""
-    return fits / sqnorm if sqnorm else np.zeros_like(fits)
-
-
-def relative_error(sqnorm: float, loss: float) -> float:
-    """‖X − model‖ / ‖X‖, given ½‖X − model‖²; 0 if X is zero."""
-    return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
 
 
 class Matching(NamedTuple):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Matrix
-from ..statistics import Array, Stats, gram
+from ..statistics import Array, Stats, dead_components, gram
 from ..updates import State
 from .blocks import Block
-from .revival import dead_components, revive
+from .revival import revive
 from .solving import solved
 from .starts import Factors
 

@@ -20,13 +20,6 @@ from .starts import Factors
 
 SWEEPS = 5  # of the power method
 LEAST = 1e-12  # of ‖X‖² / slices: a slice whose squared error is no more than this leaves nothing to fit
-NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
-
-
-def dead_components(grams: Sequence[Array]) -> Array:
-    """Components that add nothing to the model, beside the one that adds most; ‖·‖² is the product over the factors."""
-    sizes = math.prod(g.diagonal() for g in grams)
-    return np.flatnonzero(sizes <= NOTHING * np.max(sizes))
 
 
 def revive(
@@ -61,7 +54,7 @@ def revive(
         for m, vector in zip(others, share, strict=True):
             factors[m][:, j] = vector
         share = [factors[m][:, j] for m in others]  # in the data's precision
-        fit = best_fit(data.residual_times(share, factors, at), share)
+        fit = fitted_amounts(data.residual_times(share, factors, at), share)
         factors[at][:, j] = sets[at][j](fit) if weighted else fit
         alive.append(j)
     return alive
@@ -83,6 +76,6 @@ def rank_one(left: Form, shape: Sequence[int], sets: Sequence[Callable[[Array], 
     return vectors
 
 
-def best_fit(product: Array, vectors: Sequence[Array]) -> Array:
+def fitted_amounts(product: Array, vectors: Sequence[Array]) -> Array:
     """How much of the vectors' outer product each slice takes best, y ≥ 0, where residual·vectors is ``product``."""
     return np.asarray(np.maximum(product, 0) / math.prod(float(v @ v) for v in vectors))

@@ -9,11 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import Data, Sliced
-from ..statistics import Array, Stats, gram
+from ..statistics import Array, Stats, dead_components, gram
 from ..updates import Sets, State
 from .blocks import Block
-from .metrics import relative_error
-from .revival import dead_components, revive
+from .revival import revive
 from .starts import Factors
 
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
@@ -181,11 +180,3 @@ def split_weights(factors: Factors, sets: Sequence[Sets]) -> Array:
             weights *= norms
             factor /= np.where(norms > 0, norms, 1).astype(factor.dtype)
     return weights
-
-
-def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
-    """The relative error from the loss, or from the residual itself where the statistics cancel."""
-    error = relative_error(data.sqnorm, loss)
-    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
-        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
-    return error

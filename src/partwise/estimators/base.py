@@ -13,14 +13,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
-from ..engine.chunked_fit import Solved, SolvedInChunks, solve_activations
+from ..engine.origins import Brain, Origin
+from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
 from ..projections import hoyer_sparsity
 from ..statistics import Array, as_factor
 from ..updates import Known
 from .notebook import Shown
 
-KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_")
+KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_")
 
 
 class Saved:
@@ -107,6 +108,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         sample_names: Sequence[str] | None = None,
         part_shape: Sequence[int] | None = None,
         part_mask: Any = None,
+        origin: Origin | None = None,
     ) -> Self:
         """Attach data for pictures and reports to the model until the next fit. `save` stores it too.
 
@@ -120,6 +122,9 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Shape of a component, for example (height, width) of an image, stored as ``part_shape_``.
         part_mask : array of bool, optional
             True at the pixels or voxels that are features, if not all are, stored as ``part_mask_``.
+        origin : object, optional
+            ``table.origin`` of data from files, stored as ``origin_``: the affine and mask of brain images, or the
+            sampling rate of sound. New files can then be read in the same way.
 
         Examples
         --------
@@ -130,11 +135,14 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         (8, 8)
         """
         check_is_fitted(self)
-        kept = {
+        if isinstance(origin, Brain) and part_mask is None:
+            part_mask = origin.mask
+        kept: dict[str, Any] = {
             "activations_": None if activations is None else kept_activations(activations, self.n_components_),
             "sample_names_": None if sample_names is None else kept_names(sample_names),
             "part_shape_": None if part_shape is None else kept_shape(part_shape, self.components_.shape[1]),
             "part_mask_": None if part_mask is None else kept_mask(part_mask, self.components_.shape[1]),
+            "origin_": None if origin is None else kept_origin(origin, self.components_.shape[1]),
         }
         new = {name: value for name, value in kept.items() if value is not None}
         rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
@@ -251,3 +259,10 @@ def kept_mask(mask: Any, m: int) -> Array:
     if array.dtype != bool or np.count_nonzero(array) != m:
         raise ValueError(f"part_mask must be a bool array with {m} True entries, one for each feature")
     return array.copy()
+
+
+def kept_origin(origin: Any, m: int) -> Origin:
+    """Validate the origin of samples with ``m`` features."""
+    if not isinstance(origin, Origin) or origin.size != m:
+        raise ValueError(f"origin={origin!r} does not describe samples of {m} features")
+    return origin

@@ -10,15 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..engine.chunked_fit import Solved, SolvedInChunks, appraised
 from ..engine.loop import Result
 from ..engine.options import TABLE, with_options
+from ..engine.solving import Solved, SolvedInChunks, appraised
 from ..engine.validation import as_count, as_known, as_penalty
 from ..recipes import RECIPES
 from ..statistics import Array
 from .base import Parts, as_output
-from .hooks import CallbackSupport, Hooks, with_callbacks
-from .restarts import best_fit, warn_if_exhausted
+from .fits import CallbackSupport, Hooks, best_of_starts, warn_if_exhausted, with_callbacks
 
 INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 
@@ -169,7 +168,7 @@ class SparseNMF(CallbackSupport, Parts):
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init} cannot be used with a checkpoint, which holds one fit: set n_init=1")
         hooks = Hooks(self, X, n_init)
-        best = best_fit(self, partial(recipe, data, self.n_components, **options), hooks)
+        best = best_of_starts(self, partial(recipe, data, self.n_components, **options), hooks)
         hooks.end()
         activations = self._store(best, data)
         warn_if_exhausted(best)

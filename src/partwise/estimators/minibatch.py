@@ -28,7 +28,7 @@ from ..runtime.interrupts import interrupts
 from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output
-from .restarts import progress, warn_if_exhausted
+from .fits import progress, warn_if_exhausted
 
 
 @with_options

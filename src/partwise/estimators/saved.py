@@ -10,12 +10,13 @@ import numpy as np
 
 from ..engine.blocks import Block
 from ..engine.online import Running
+from ..engine.origins import ORIGINS
 from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
-from .base import kept_activations, kept_mask, kept_names, kept_shape
+from .base import kept_activations, kept_mask, kept_names, kept_origin, kept_shape
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .tensor import SparseCP, sparsities
@@ -44,6 +45,7 @@ NUMBERS: dict[str, Any] = {
     "part_shape_": tuple,
 }
 MASK = "part_mask_"
+ORIGIN = "origin_"
 NAMES = {"feature_names_in_": "m", "sample_names_": "n"}
 NEEDED = ("components_", "sparsity_", "n_features_in_")
 OF_TENSORS = ("factors_", "weights_", "loss_curve_", "n_iter_", "reconstruction_err_", "stop_reason_")
@@ -61,14 +63,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     def stored(value: Any, name: str) -> Any:
         found: dict[str, Array] = {}
         try:
-            plain = packed(value, name, found, BLOCKS)
+            plain = packed(value, name, found, BLOCKS | ORIGINS)
         except StorageError as error:
             notes[name] = str(error)
             return None
         arrays.update(found)
         return plain
 
-    names = OF_TENSORS if isinstance(model, SparseCP) else (*SHAPES, *NUMBERS, MASK)
+    names = OF_TENSORS if isinstance(model, SparseCP) else (*SHAPES, *NUMBERS, MASK, ORIGIN)
     attributes = {name: getattr(model, name) for name in names if hasattr(model, name)}
     attributes |= {
         name: kept_names([str(n) for n in getattr(model, name)]).tolist() for name in NAMES if hasattr(model, name)
@@ -123,7 +125,7 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     known = kind().get_params(deep=False)  # a later version may have written more
     params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
     model = kind(**unpacked({"dict": params}, arrays, SETS))
-    attributes = unpacked({"dict": header["attributes"]}, arrays)
+    attributes = unpacked({"dict": header["attributes"]}, arrays, ORIGINS)
     for name, value in (checked_tensor if kind is SparseCP else checked)(attributes).items():
         setattr(model, name, value)
     model._encoder = checked_block(header["encoder"], arrays, model.n_components_)
@@ -136,7 +138,7 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
 
 def checked(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a matrix model, validated."""
-    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, MASK, *NAMES) if name in attributes}
+    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, MASK, ORIGIN, *NAMES) if name in attributes}
     missing = [name for name in NEEDED if name not in found]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
@@ -195,6 +197,8 @@ def check_components(found: dict[str, Any]) -> None:
         kept_shape(found["part_shape_"], components.shape[1])
     if MASK in found:
         found[MASK] = kept_mask(found[MASK], components.shape[1])
+    if ORIGIN in found:
+        found[ORIGIN] = kept_origin(found[ORIGIN], components.shape[1])
     shape = found.get("data_shape_", (1, components.shape[1]))
     if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape) or shape[1] != components.shape[1]:
         raise ValueError(f"data_shape_ is {shape}, but components have {components.shape[1]} features")

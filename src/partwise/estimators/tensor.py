@@ -19,7 +19,7 @@ from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
 from .base import Saved, as_output
-from .restarts import best_fit, warn_if_exhausted
+from .fits import best_of_starts, warn_if_exhausted
 
 
 @with_options
@@ -105,7 +105,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Factorize X and return the activations of its samples."""
         data = as_tensor(X)
-        best = best_fit(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
+        best = best_of_starts(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
         self._store(best, data)
         warn_if_exhausted(best)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data import is_lazy
+from ..engine.origins import Origin
 from ..statistics import Array
 
 BLOCK = 2**22  # entries checked or copied at a time
@@ -32,23 +33,6 @@ class LazyRows:
 
 
 @dataclass(frozen=True)
-class Brain:
-    """The geometry of NIfTI data: affine, shape of a volume, and the brain mask (None: all voxels are features)."""
-
-    affine: Array
-    shape: tuple[int, ...]
-    mask: Array | None = None
-
-    def volumes(self, parts: Array) -> Array:
-        """Reshape parts (rows) to volumes, zero outside the mask."""
-        if self.mask is None:
-            return parts.reshape(-1, *self.shape)
-        volumes = np.zeros((len(parts), *self.shape), dtype=parts.dtype)
-        volumes[:, self.mask] = parts
-        return volumes
-
-
-@dataclass(frozen=True)
 class Table:
     """Data read from a file.
 
@@ -63,8 +47,10 @@ class Table:
     sample_names, feature_names : tuple of str, or None
     part_shape : tuple of int, or None
         The shape of a sample, and of a part, if it is an image or a volume.
-    home : Brain, path or None
-        Where parts can be written back: the geometry of NIfTI images, or an .h5ad file.
+    origin : Brain, Sound or None
+        What is needed to read more such samples, and to write components back.
+    home : path or None
+        The .h5ad file to which results can be added.
     """
 
     X: Any
@@ -73,7 +59,8 @@ class Table:
     sample_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     part_shape: tuple[int, ...] | None = None
-    home: Brain | Path | None = None
+    origin: Origin | None = None
+    home: Path | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,6 +91,7 @@ class Table:
             sample_names=self.feature_names,
             feature_names=self.sample_names,
             part_shape=None,
+            origin=None,
             home=None,
         )
 

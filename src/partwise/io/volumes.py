@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.origins import Brain
 from ..statistics import Array
-from .table import Brain, Table, extra, reading
+from .table import Table, extra, reading
 
 
 def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | None = None) -> Table:
@@ -38,8 +39,8 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
         first += len(volumes)
     what = "all voxels (no mask)" if mask is None else f"{X.shape[1]} voxels of {Path(mask).name}"
     source = str(paths[0] if len(paths) == 1 else paths[0].parent)
-    home = Brain(np.asarray(images[0].affine), shape, inside)
-    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, home=home)
+    origin = Brain(np.asarray(images[0].affine), shape, inside)
+    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, origin=origin)
 
 
 def write_nifti(path: Path, parts: Array, brain: Brain) -> None:

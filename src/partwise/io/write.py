@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.origins import Brain
 from ..runtime.files import check_replaceable, replacing
 from ..statistics import Array
-from .table import Brain, Table, extra, is_sparse, numbers, part_names
+from .table import Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
 from .write_h5ad import add_to_h5ad, new_h5ad
 
@@ -51,7 +52,7 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
 def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
     """As `check_target`, for the components of ``table``."""
     target = check_target(path, COMPONENTS)
-    if ending(target, NIFTI) and not isinstance(table.home, Brain):
+    if ending(target, NIFTI) and not isinstance(table.origin, Brain):
         raise ValueError(f"{target}: components can be written as NIfTI only if the data is NIfTI")
     return target
 
@@ -71,12 +72,13 @@ def write_components(
     """
     target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
-        if isinstance(table.home, Brain) and ending(target, NIFTI):
-            write_nifti(fresh, components, table.home)
+        if isinstance(table.origin, Brain) and ending(target, NIFTI):
+            write_nifti(fresh, components, table.origin)
         elif ending(target, (".h5ad",)):
-            source = table.home if isinstance(table.home, Path) else None
             obsm = {} if activations is None else {"X_nmf": np.asarray(activations)}
-            add_to_h5ad(fresh, source, table, obsm, {"NMFs": np.ascontiguousarray(components.T)}, {"nmf": about or {}})
+            add_to_h5ad(
+                fresh, table.home, table, obsm, {"NMFs": np.ascontiguousarray(components.T)}, {"nmf": about or {}}
+            )
         elif ending(target, (".npy",)):
             np.save(fresh, components)
         else:

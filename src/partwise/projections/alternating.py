@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..runtime.compiled import kernel, loop
-from .careful import Vector, is_flat, sparse_opt_select, write_flat
+from .careful import Vector, sparse_opt_select
 from .fast import sums_about, threshold_norm
 
 WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; beyond this `careful` takes over
@@ -21,9 +21,7 @@ WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; 
 def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Project b onto S_k, into ``out``."""
     v = b.astype(float)
-    if is_flat(k, b.size):
-        write_flat(out)
-    elif k > 1 and alternate(v, k):
+    if k > 1 and alternate(v, k):
         out[:] = v
     else:  # k = 1 needs exactly one nonzero, without rounding errors elsewhere
         sparse_opt_select(b, k, near, out)

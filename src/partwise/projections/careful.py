@@ -23,16 +23,6 @@ DEEPEST = -1e100  # low enough to be outside every support, with a finite square
 ROUNDING = 4e-16
 
 
-def is_flat(k: float, m: int) -> bool:
-    """Whether S_k contains only the flat vector (k = √m)."""
-    return k * k >= m * (1 - ROUNDING)
-
-
-def write_flat(out: Vector) -> None:
-    """Write the flat unit vector, the only point of S_k for k = √m."""
-    out[:] = 1 / math.sqrt(out.size)
-
-
 def sparse_opt_select(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Write to ``out`` the y in S_k that maximises bᵀy, for any finite input, in expected linear time."""
     write_by_support(b, k, near, out, lambda depths: float(smallest_in_support(depths.copy(), k)))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.compiled import kernel, loop, piece
-from .careful import Vector, is_flat, sparse_opt_select, write_flat
+from .careful import Vector, sparse_opt_select
 
 MOST_PASSES = 20
 SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # the first guess for a long vector is the threshold of every 32nd entry
@@ -28,9 +28,7 @@ SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # the first guess for a long vector is the
 
 def sparse_opt_fast(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Write to ``out`` the y in S_k that maximises bᵀy."""
-    if is_flat(k, b.size):
-        write_flat(out)
-    elif k == 1 or math.isnan(solve(b, k, out, first_guess(b, k))):  # k = 1: exactly one nonzero
+    if k == 1 or math.isnan(solve(b, k, out, first_guess(b, k))):  # k = 1: exactly one nonzero
         sparse_opt_select(b, k, near, out)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .alternating import sparse_opt_alternating
-from .careful import Vector
+from .careful import ROUNDING, Vector
 from .fast import positive_sums, sparse_opt_fast
 from .largest import keep_largest
 from .sorted import sparse_opt_sorted
@@ -69,6 +69,14 @@ def as_sparsity(value: Any, name: str = "sparsity") -> float:
 def l1_norm(sparsity: float, m: int) -> float:
     """k = ‖y‖₁ of a unit vector of length ``m`` with the given Hoyer sparsity."""
     return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
+
+
+def write_sparse(b: Vector, k: float, near: Vector | None, out: Vector, method: Method) -> None:
+    """Write to ``out`` the y ≥ 0 with ‖y‖₁ = k, ‖y‖₂ = 1 that maximises bᵀy; for k = √m there is only one."""
+    if k * k >= b.size * (1 - ROUNDING):
+        out[:] = 1 / math.sqrt(b.size)
+    else:
+        METHODS[method](b, k, near, out)
 
 
 class Checked:
@@ -136,7 +144,7 @@ class Hoyer(Checked):
         return k, k
 
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
-        METHODS[self.method](b, l1_norm(self.sparsity, b.size), near, out)
+        write_sparse(b, l1_norm(self.sparsity, b.size), near, out, self.method)
 
     def relaxed(self, share: float) -> Hoyer:
         """The set with the sparsity multiplied by ``share``."""
@@ -181,7 +189,7 @@ class HoyerBetween(Checked):
         else:
             ratio = norm_ratio(b)
         k = min(max(ratio, low), high)
-        METHODS[self.method](b, k, near, out)
+        write_sparse(b, k, near, out, self.method)
 
     def relaxed(self, share: float) -> HoyerBetween:
         """The interval with its lower end multiplied by ``share``."""
@@ -298,7 +306,7 @@ def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.ND
         raise ValueError(f"k={k} is outside [1, √m] = [1, {most:g}]: 1 is a single nonzero, √m is flat")
     k = min(max(float(k), 1.0), most)
     out = np.empty_like(vector)
-    METHODS[method](vector, k, None, out)
+    write_sparse(vector, k, None, out, method)
     return out
 
 

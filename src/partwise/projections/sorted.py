@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..runtime.compiled import kernel
-from .careful import Vector, is_flat, write_by_support, write_flat
+from .careful import Vector, write_by_support
 
 
 def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Write to ``out`` the y in S_k that maximises bᵀy."""
-    if is_flat(k, b.size):
-        write_flat(out)
-    else:
-        write_by_support(b, k, near, out, lambda depths: float(smallest_of_sorted(np.sort(depths), k)))
+    write_by_support(b, k, near, out, lambda depths: float(smallest_of_sorted(np.sort(depths), k)))
 
 
 @kernel

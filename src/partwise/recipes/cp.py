@@ -15,7 +15,8 @@ from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.options import Keywords
-from ..engine.running import exact_relative_error, split_weights
+from ..engine.running import split_weights
+from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
 from ..engine.tensor_starts import starting_factors
 from ..engine.validation import as_columns, as_count, warn_of_capacity

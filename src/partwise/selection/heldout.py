@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from ..data import Chunked, Matrix, Missing, SparseData, as_data
 from ..data.missing import MissingDense, check_seen
 from ..data.observed import MissingSparse
-from ..engine.metrics import relative_error
-from ..statistics import Array
+from ..statistics import Array, relative_error
 
 DENSE_ENTRIES = 2**26  # a sparse X with at most this many entries, zeros included, is converted to dense
 CHUNK = 2**16  # held-out entries predicted at a time

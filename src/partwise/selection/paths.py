@@ -10,11 +10,10 @@ import numpy as np
 
 from ..engine.loop import Result
 from ..engine.metrics import match_parts
-from ..engine.revival import dead_components
 from ..engine.validation import no_capacity_warning
 from ..recipes import ssnmf
 from ..runtime.interrupts import interrupts
-from ..statistics import Array, gram
+from ..statistics import Array, dead_components, gram
 from .heldout import Observed, Split, hold_out
 
 KEYWORDS = {"components": "sparsity", "activations": "activation_sparsity"}

@@ -6,15 +6,14 @@ from .extrapolated import Extrapolated
 from .gradient import Gradient
 from .greedy import Greedy
 from .halving import Halving
+from .interface import Columns, Kept, Rows, Sets, State, Update, WholeFactor
 from .kl_multiplicative import Divergence
 from .multiplicative import Multiplicative
 from .partly import Known, Partly
 from .path import Path
 from .pivot import Pivot
-from .protocol import State, Update
 from .pruned import Pruned
 from .sequential import Sequential
-from .sets import Columns, Kept, Rows, Sets, WholeFactor
 from .shared import Shared
 
 __all__ = [

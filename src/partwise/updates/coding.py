@@ -16,10 +16,9 @@ import numpy as np
 from ..projections import Nonnegative
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
+from .interface import Columns, Sets, State, Support, Update
 from .pivot import Pivot, cholesky, grow_support, room, solve_support
-from .protocol import State, Update
 from .sequential import Sequential
-from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)

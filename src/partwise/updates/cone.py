@@ -23,8 +23,7 @@ import scipy.sparse as sp
 from ..projections import FreeNorm, Hoyer, HoyerBetween
 from ..projections.sets import l1_norm
 from ..statistics import Array, Stats
-from .protocol import State, Update
-from .sets import Sets
+from .interface import Sets, State, Update
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State, Update, require_nonnegative
-from .sets import Sets
+from .interface import Sets, State, Update, require_nonnegative
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics import Array, Stats
-from .protocol import State, Update
-from .sets import Sets
+from .interface import Sets, State, Update
 
 
 @dataclass(frozen=True)

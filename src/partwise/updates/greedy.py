@@ -15,8 +15,7 @@ import numpy as np
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .protocol import State, Update, require_nonnegative
-from .sets import Sets
+from .interface import Sets, State, Update, require_nonnegative
 
 
 @dataclass(frozen=True)

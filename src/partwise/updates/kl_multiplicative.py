@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .protocol import State, Update
-from .sets import Sets
+from .interface import Sets, State, Update
 
 
 @dataclass(frozen=True)

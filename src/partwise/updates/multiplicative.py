@@ -17,8 +17,7 @@ import numpy as np
 
 from ..runtime.threads import product
 from ..statistics import Array, Stats
-from .protocol import State, Update
-from .sets import Sets
+from .interface import Sets, State, Update
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..projections import FreeNorm, Hoyer, HoyerBetween
 from ..statistics import Array, Stats
-from .protocol import State, Update
-from .sets import Columns, Kept, Sets
+from .interface import Columns, Kept, Sets, State, Update
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ import numpy as np
 
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
+from .interface import Sets, State, Update
 from .pivot import cholesky, room, solve_support
-from .protocol import State, Update
-from .sets import Sets
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
+from .interface import Columns, Sets, State, Support, Update
 from .pivot import Pivot
-from .protocol import State, Update
 from .sequential import Sequential
-from .sets import Columns, Sets, Support
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from ..projections.fast import write_solution
 from ..runtime.compiled import kernel, loop, piece
 from ..runtime.threads import in_parts, product, scratch
 from ..statistics import Array, Stats
-from .protocol import State, Update
-from .sets import Sets, write_nearest
+from .interface import Sets, State, Update, write_nearest
 
 BLOCK = 8  # columns that share one matrix product
 GROUP = 2  # columns of a block that share one read of the columns solved before

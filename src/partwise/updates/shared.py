@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from ..projections import Hoyer, hoyer_sparsity
 from ..statistics import Array, Stats
 from .gradient import Gradient
-from .protocol import State, Update
+from .interface import Columns, Sets, State, Update
 from .sequential import Sequential
-from .sets import Columns, Sets
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The constraint sets of a factor: one for each column, one for all rows, or one for the whole matrix."""
+"""The interface of updates, and the constraint sets of a factor: by columns, by rows, or for the whole matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
 from ..projections.largest import keep_largest
 from ..projections.sets import Checked
-from ..statistics import Array
+from ..statistics import Array, Stats
+
+State = dict[str, Any]
 
 
 class Sets(Protocol):
@@ -60,6 +62,33 @@ class Sets(Protocol):
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Project ``factor`` in place. ``near`` breaks ties among equally near points."""
         ...
+
+
+class Update(Protocol):
+    """An immutable object that improves a factor.
+
+    The factor (rows × r, columns contiguous) may be overwritten. The state is empty at first and holds only numbers and
+    arrays, so that a fit can be saved at any iteration.
+    """
+
+    @property
+    def separable(self) -> bool:
+        """Whether rows with sets of their own are updated independently of each other and of the state.
+
+        Chunks of rows can then be updated separately.
+        """
+        return False
+
+    def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
+        """Return a factor in ``sets`` whose loss is no larger, and the state for the next call."""
+        ...
+
+
+def require_nonnegative(sets: Sets, who: str) -> None:
+    """Raise ValueError for sets other than y ≥ 0."""
+    if not sets.nonnegative:
+        other = next(s for s in (sets[j] for j in range(len(sets))) if not isinstance(s, Nonnegative))
+        raise ValueError(f"{who} supports y ≥ 0 only, not {other!r}: use Sequential, Gradient or Multiplicative")
 
 
 def has_unit_norm(projection: Projection) -> bool | None:

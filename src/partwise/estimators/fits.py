@@ -1,0 +1,127 @@
+"""Running the fits of an estimator: several starts, scikit-learn's callbacks, and a progress line.
+
+scikit-learn's callbacks (1.9 and later) are imported only for a fit that uses them, because rich comes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from importlib.util import find_spec
+from typing import Any, Self
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+
+from ..engine.loop import Callback, Iteration, Result, Watch
+from ..engine.options import TABLE
+from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
+from ..runtime.interrupts import interrupts
+
+
+def best_of_starts(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
+    """The fit with the lowest loss among ``estimator.n_init`` starts; Ctrl-C and callbacks can stop early."""
+    options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
+    del options["random_state"]  # all starts share one generator
+    n_init = as_count(estimator.n_init, "n_init")
+    rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
+    results: list[Result] = []
+    with interrupts() as interrupted:
+        while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
+            start = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
+            with progress(estimator, start, modes=estimator._sparse_modes()) as line:
+                callbacks = [callback for callback in (hooks, line) if callback]
+                results.append(fit(**options, random_state=rng, callback=combined(callbacks)))
+    return min(results, key=lambda result: float(result.losses[-1]))
+
+
+@contextmanager
+def progress(estimator: Any, start: str = "", **options: Any) -> Iterator[Callback | None]:
+    """The callback of a progress line, or None if the estimator is not verbose."""
+    if not as_verbosity(estimator.verbose):
+        yield None
+        return
+    from ..engine.progress import progress_line  # imports rich
+
+    with progress_line(f"{type(estimator).__name__}{start}", **options) as callback:
+        yield callback
+
+
+def combined(callbacks: list[Callback]) -> Callback | None:
+    """One callback that calls all of them; the fit stops if any returns True."""
+    # max, unlike any, calls every callback
+    return (lambda iteration: max(bool(callback(iteration)) for callback in callbacks)) if callbacks else None
+
+
+def warn_if_exhausted(fit: Result | Watch) -> None:
+    """Warn if ``max_iter`` ended the fit before it converged."""
+    if fit.exhausted:
+        fall = 1 - fit.losses[-1] / fit.losses[-2]
+        warn_user(
+            f"reached max_iter={fit.n_iter} before converging (relative decrease of the loss in the last iteration: "
+            f"{fall:.1e}); raise max_iter or tol",
+            ConvergenceWarning,
+        )
+
+
+class CallbackSupport:
+    """Stands in for scikit-learn's `CallbackSupportMixin`."""
+
+    @available_if(lambda _: find_spec("sklearn.callback") is not None)
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set scikit-learn callbacks, which are called after each iteration and can stop the fit."""
+        from sklearn.callback import CallbackSupportMixin
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+def has_callbacks(estimator: Any) -> bool:
+    """Whether callbacks are set, by the user or by an enclosing meta-estimator."""
+    return bool(getattr(estimator, "_skl_callbacks", None)) or hasattr(estimator, "_parent_callback_ctx")
+
+
+def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Like scikit-learn's decorator of this name: tear down the callbacks after ``method``, even after an error."""
+
+    @wraps(method)
+    def managed(estimator: Any, *args: Any, **options: Any) -> Any:
+        if not has_callbacks(estimator):
+            return method(estimator, *args, **options)
+        from sklearn.callback import with_callbacks
+
+        return with_callbacks(method)(estimator, *args, **options)
+
+    return managed
+
+
+class Hooks:
+    """Calls the scikit-learn callbacks of an estimator, if any, after each iteration."""
+
+    def __init__(self, estimator: Any, X: Any, n_init: int) -> None:
+        self.estimator, self.X = estimator, X
+        self.root: Any = None
+        self.stopped = False
+        if has_callbacks(estimator):
+            from sklearn.callback import CallbackSupportMixin
+
+            most = n_init * estimator.max_iter
+            self.root = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=most)
+            self.root.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def __call__(self, iteration: Iteration) -> bool:
+        if self.root is None or not iteration.n_iter:
+            return False
+        parts = iteration.factors[1].T
+        task = self.root.subcontext(task_name=f"iteration {iteration.n_iter}")
+        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        self.stopped = task.call_on_fit_task_end(
+            estimator=self.estimator,
+            X=self.X,
+            reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},
+        )
+        return self.stopped
+
+    def end(self) -> None:
+        if self.root is not None:
+            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X)
