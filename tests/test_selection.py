@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import signal
 import sys
@@ -245,6 +246,16 @@ def test_a_checkpoint_that_cannot_be_written_is_found_out_first(X, tmp_path, mon
     assert not fitted
     with pytest.raises(ValueError, match="is not a search checkpoint"):
         records.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "x" * 256, "nowhere/s.json"])
+def test_a_checkpoint_that_is_no_file_is_refused(X, tmp_path, monkeypatch, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(paths, "ssnmf", None)  # before the first fit
+    with pytest.raises(ValueError, match=rf"checkpoint='.*{name}' cannot be written: \w+"):
+        pw.select(X, 1, checkpoint=tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
 
 
 def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):

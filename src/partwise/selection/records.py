@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..runtime.files import replacing
+from ..runtime.files import check_replaceable, replacing
 from .paths import Record
 
 FORMAT = 1
@@ -29,10 +31,13 @@ class SearchRecords:
     def __init__(self, path: Path | None, settings: Record, seed: int) -> None:
         self.path, self.settings, self.seed = path, json.loads(json.dumps(settings)), seed
         self.records: dict[tuple[int, int], Record] = {}
-        if path is not None and path.exists():
-            self._resume(path)
-        elif path is not None:
-            self._write(path)  # fail now, not after the first fits, if the path is not writable
+        if path is not None:
+            with writing(path):  # fail now, not after the first fits
+                check_replaceable(path)
+            if path.exists():
+                self._resume(path)
+            else:
+                self._write(path)
 
     def add(self, record: Record) -> None:
         """Add the record of a path and write the file."""
@@ -59,11 +64,17 @@ class SearchRecords:
             "seed": self.seed,
             "paths": [self.records[key] for key in sorted(self.records)],
         }
-        try:
-            with replacing(path) as fresh:
-                fresh.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
+        with writing(path), replacing(path) as fresh:
+            fresh.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an OSError into a ValueError that names the parameter."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
 
 
 def read(path: Path) -> Record:
