@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.files import replacing
+from .common import visible
 from .outputs import PICTURES, add_force, check_targets
 
 SUMMARY = "Fit handwritten digits at several sparsities and draw the components"
@@ -80,5 +81,5 @@ def run(options: argparse.Namespace) -> int:
     Console().print(table)
     with replacing(picture) as fresh:
         figure.savefig(fresh)
-    print(f"picture: {picture}")
+    print(visible(f"picture: {picture}"))
     return 0

@@ -181,7 +181,7 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], 
     writers: dict[str, Callable[[Path], Any]] = {
         "model": model.save,
         "components": lambda path: write_components(
-            path, model.components_, table, activations=activations, about=cells.described(model)
+            path, model.components_, table, activations=activations, about=cells.fit_record(model)
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),
         "picture": lambda path: draw(path, model, table.feature_names or ("",)),

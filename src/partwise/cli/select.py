@@ -19,7 +19,7 @@ from .common import (
     facts_about,
     print_results,
     read_data,
-    readable,
+    visible,
 )
 from .model_options import add_flags, level
 from .outputs import PICTURES, add_force, check_targets, write_outputs
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     found = search.select(table.X, numbers, levels, verbose=int(not options.quiet), **given)
     writers = {
         "table": lambda path: write_table(path, found),
-        "picture": lambda path: draw(path, found, readable(Path(table.source).name)),
+        "picture": lambda path: draw(path, found, visible(Path(table.source).name)),
     }
     files = write_outputs(targets, writers, options.debug)
     print_results(options, {**facts_about(table), "rows": found.rows}, [described(table), repr(found)], files)
