@@ -91,7 +91,7 @@ class Task:
             self.resumed.set_generator(self.rng, "before", must_agree=given)
         self.before = self.rng.bit_generator.state
         self.known = [
-            as_known(getattr(self.options, name), self.r, length, name, self.data.dtype)
+            as_known(getattr(self.options, name), self.r, length, name, self.data.dtype, self.data)
             for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=False)
         ]
 
