@@ -126,9 +126,9 @@ def test_the_relative_error_is_exact_where_penalties_are_most_of_the_loss():
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_relative_error_of_a_close_fit_is_exact(dtype):
-    for seed in range(20):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
-        X = (rng.random((8, 3)) @ rng.random((3, 9)) + 0.05 * rng.random((8, 9))).astype(dtype)
+        X = (rng.random((8, 3)) @ rng.random((3, 9)) + 0.1 * rng.random((8, 9))).astype(dtype)
         result = pw.ssnmf(X, 3, random_state=seed, max_iter=60)
         error = np.linalg.norm(X.astype(float) - rebuilt(result)) / np.linalg.norm(X.astype(float))
-        assert result.relative_error == pytest.approx(error, abs=1e-12 if dtype == "float64" else 2e-6)
+        assert result.relative_error == pytest.approx(error, abs=1e-12 if dtype == "float64" else 5e-7)
