@@ -58,7 +58,7 @@ def assert_laws(recipe, problem, max_iter=25):
         if recipe.name != "grouped" and recipe.options.get(name) is not None:
             assert result.factors[mode].any(axis=0).all()  # zeros have no sparsity
     size = max(0.5 * np.vdot(exact, exact), result.losses[0] if recipe.penalty or recipe.divergence else 0)
-    assert np.diff(result.losses).max() <= 64 * np.finfo(X.dtype).eps * size
+    assert np.diff(result.losses).max() <= (1e-12 if double else 1e-5) * size
     error = np.linalg.norm(exact - rebuilt(result)) / np.linalg.norm(exact)
     assert result.relative_error == pytest.approx(error, abs=1e-11 if double else 1e-5)
 
@@ -72,7 +72,7 @@ def test_the_laws_hold_for_whatever_is_drawn(name, problem):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FALLING)
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(problem=problems())
 def test_the_laws_hold_for_much_that_is_drawn(name, problem):
     assert_laws(FALLING[name], problem, 60)
