@@ -8,9 +8,11 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +23,26 @@ from ..projections.sets import as_sparsity, check_method, l1_norm
 from ..statistics import Array
 from ..updates import Columns, Known
 
+OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
+Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
 
 class CapacityWarning(UserWarning):
     """The components are too few and too sparse to cover the features of X."""
+
+
+WARNS_OF_CAPACITY = ContextVar("WARNS_OF_CAPACITY", default=True)
+
+
+@contextmanager
+def no_capacity_warning() -> Iterator[None]:
+    """Give no `CapacityWarning` in this thread; `warnings.catch_warnings` would change the filters of all threads."""
+    token = WARNS_OF_CAPACITY.set(False)
+    try:
+        yield
+    finally:
+        WARNS_OF_CAPACITY.reset(token)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -126,7 +145,7 @@ def as_penalties(l1: Any, l2: Any, sets: Sequence[Columns]) -> list[tuple[float,
     return penalties
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """Return a NumPy Generator, given a random state as in scikit-learn and NumPy."""
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -139,7 +158,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
 
 
-def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
+def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
     """Return the sets for a requested ``sparsity``, one for each of ``r`` columns.
 
     None is y ≥ 0. A number or a tuple (lo, hi) applies to all columns. A list or array has one entry for each column: a
@@ -246,6 +265,8 @@ def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     a is therefore at most Σ_i k_i². If it is larger, ‖X − model‖ is at least the distance from a to the nearest vector
     of that effective size.
     """
+    if not WARNS_OF_CAPACITY.get():
+        return
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
     if len(sizes) < len(sets):
