@@ -249,9 +249,14 @@ def check_kind(X: Any) -> None:
         )
 
 
+def scale_limit(dtype: np.dtype[Any]) -> float:
+    """The largest entry whose square, times another margin of its square root, does not overflow in ``dtype``."""
+    return float(np.finfo(dtype).max) ** 0.4
+
+
 def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
-    """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
-    limit = float(np.finfo(dtype).max) ** 0.4
+    """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
+    limit = scale_limit(dtype)
     if largest > limit or least < largest < 1 / limit:
         raise ValueError(
             f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..data import Data
+from ..data.matrix import scale_limit
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method, l1_norm
 from ..statistics import Array
@@ -216,8 +217,11 @@ def _own_set(value: Projection, name: str) -> Projection:
     return value
 
 
-def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -> Known | None:
-    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free."""
+def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any], data: Any = None) -> Known | None:
+    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free.
+
+    Their scale is checked beside that of ``data``, because the other factor carries the ratio of the two.
+    """
     if value is None:
         return None
     rows = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
@@ -239,6 +243,14 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
             )
         if not rows[j].any():
             raise ValueError(f"{side} {j} of {name} is all zero: remove it, or set it to NaN to learn it")
+        if data is not None:
+            limit, peak, top = scale_limit(dtype), data.peak or 1.0, float(rows[j].max())
+            low, high = max(1, peak) / limit, min(1, peak) * limit
+            if not low <= top <= high:
+                raise ValueError(
+                    f"{side} {j} of {name} has the largest value {top:g}, outside the range {low:.0e} to {high:.0e} "
+                    f"that is safe in {dtype} beside this X: rescale it"
+                )
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
 
 
