@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -245,21 +246,32 @@ def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
 
 def as_floats(X: Any) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
-    check_unmasked(X)
+    check_kind(X)
     array = np.asarray(X)
     array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def check_unmasked(X: Any) -> None:
-    """Raise ValueError for a masked array, because NumPy would silently drop its mask."""
+def check_kind(X: Any) -> None:
+    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
+    listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
+    if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a list of rows, a DataFrame, a sparse matrix, a Dask, "
+            "zarr or HDF5 array, or the path of a .npy file"
+        )
+
+
+def scale_limit(dtype: np.dtype[Any]) -> float:
+    """The largest entry whose square, times another margin of its square root, does not overflow in ``dtype``."""
+    return float(np.finfo(dtype).max) ** 0.4
 
 
 def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
-    """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
-    limit = float(np.finfo(dtype).max) ** 0.4
+    """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
+    limit = scale_limit(dtype)
     if largest > limit or least < largest < 1 / limit:
         raise ValueError(
             f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "

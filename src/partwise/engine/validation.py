@@ -8,13 +8,16 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..data import Data
+from ..data.matrix import scale_limit
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method, l1_norm
 from ..statistics import Array
@@ -27,6 +30,19 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 class CapacityWarning(UserWarning):
     """The components are too few and too sparse to cover the features of X."""
+
+
+WARNS_OF_CAPACITY = ContextVar("WARNS_OF_CAPACITY", default=True)
+
+
+@contextmanager
+def no_capacity_warning() -> Iterator[None]:
+    """Give no `CapacityWarning` in this thread; `warnings.catch_warnings` would change the filters of all threads."""
+    token = WARNS_OF_CAPACITY.set(False)
+    try:
+        yield
+    finally:
+        WARNS_OF_CAPACITY.reset(token)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -201,8 +217,11 @@ def _own_set(value: Projection, name: str) -> Projection:
     return value
 
 
-def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -> Known | None:
-    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free."""
+def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any], data: Any = None) -> Known | None:
+    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free.
+
+    Their scale is checked beside that of ``data``, because the other factor carries the ratio of the two.
+    """
     if value is None:
         return None
     rows = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
@@ -224,6 +243,14 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
             )
         if not rows[j].any():
             raise ValueError(f"{side} {j} of {name} is all zero: remove it, or set it to NaN to learn it")
+        if data is not None:
+            limit, peak, top = scale_limit(dtype), data.peak or 1.0, float(rows[j].max())
+            low, high = max(1, peak) / limit, min(1, peak) * limit
+            if not low <= top <= high:
+                raise ValueError(
+                    f"{side} {j} of {name} has the largest value {top:g}, outside the range {low:.0e} to {high:.0e} "
+                    f"that is safe in {dtype} beside this X: rescale it"
+                )
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
 
 
@@ -238,6 +265,8 @@ def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     a is therefore at most Σ_i k_i². If it is larger, ‖X − model‖ is at least the distance from a to the nearest vector
     of that effective size.
     """
+    if not WARNS_OF_CAPACITY.get():
+        return
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
     if len(sizes) < len(sets):

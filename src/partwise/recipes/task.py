@@ -106,7 +106,7 @@ class Task:
         self.before = self.rng.bit_generator.state
         fixed = {name: self.options[name] for name in FIXED}
         self.known = [
-            as_known(rows, self.r, length, name, self.data.dtype)
+            as_known(rows, self.r, length, name, self.data.dtype, self.data)
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 

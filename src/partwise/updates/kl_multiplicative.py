@@ -22,6 +22,6 @@ class Divergence(Update):
 
     def __call__(self, factor: Array, stats: Any, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place; ``stats`` are `Ratios`."""
-        scale = np.divide(1, stats.sums, out=np.zeros_like(stats.sums), where=stats.sums > 0)
-        factor *= stats.numerator * scale.astype(factor.dtype)
+        used = stats.sums > 0
+        factor *= np.divide(stats.numerator, stats.sums, out=np.zeros_like(stats.numerator), where=used, dtype=float)
         return factor, state
