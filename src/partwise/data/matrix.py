@@ -265,7 +265,7 @@ def check_kind(X: Any) -> None:
 
 
 def scale_limit(dtype: np.dtype[Any]) -> float:
-    """The largest entry whose square, times another margin of its square root, does not overflow in ``dtype``."""
+    """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
     return float(np.finfo(dtype).max) ** 0.4
 
 
