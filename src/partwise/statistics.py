@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
 from .runtime.threads import product, summed_product
-
-Array = npt.NDArray[Any]
 
 NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
 
@@ -126,7 +124,7 @@ class Ratios:
         return self
 
 
-def as_factor(array: Array, dtype: Any = None) -> Array:
+def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
     """Return an array in the layout of all factors: contiguous columns, aligned, writable.
 
     BLAS and compiled kernels round differently for other layouts, which arrays that were unpickled, memory-mapped or
@@ -148,7 +146,7 @@ def inner(a: Array, b: Array) -> float:
 
 
 @kernel
-def _inner(a: Any, b: Any) -> float:
+def _inner(a: Array, b: Array) -> float:
     total = 0.0
     for i in range(a.size):
         total += np.float64(a[i]) * np.float64(b[i])  # in compiled code float() would keep float32

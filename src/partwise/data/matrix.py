@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 from .protocols import Form, Sliced, Which
@@ -20,7 +22,7 @@ class InMemory(ABC):
     """The base class of matrices and tensors in memory."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     matrix: Any
     squared = True
     complete = True
@@ -209,7 +211,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 @kernel
-def square_sums(rows: Any) -> Any:
+def square_sums(rows: Array) -> Array:
     """The sum of squares of each row, in double precision."""
     sums = np.zeros(rows.shape[0])
     for i in range(rows.shape[0]):
@@ -220,7 +222,7 @@ def square_sums(rows: Any) -> Any:
     return sums
 
 
-def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
+def precision(dtype: DType, what: str = "X") -> DType:
     """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
     if dtype.kind not in "buif":
         reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
@@ -228,7 +230,7 @@ def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
 
-def as_floats(X: Any) -> Array:
+def as_floats(X: npt.ArrayLike) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
     check_unmasked(X)
     array = np.asarray(X)
@@ -236,13 +238,13 @@ def as_floats(X: Any) -> Array:
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def check_unmasked(X: Any) -> None:
+def check_unmasked(X: object) -> None:
     """Raise ValueError for a masked array, because NumPy would silently drop its mask."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
 
 
-def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
+def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
     """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
     limit = float(np.finfo(dtype).max) ** 0.4
     if largest > limit or least < largest < 1 / limit:
@@ -252,7 +254,7 @@ def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> Non
         )
 
 
-def check_values(least: float, largest: float, find: Any) -> None:
+def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]]) -> None:
     """Raise ValueError for NaN, infinite and negative values. ``find`` returns the indices and value of the first."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Start, Step, named
+from .chunks import Chunked, Held, Question, Start, Step, named
 from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
@@ -83,7 +84,7 @@ class StoredFile(Stored):
 
     stride = 1
 
-    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: DType) -> None:
         self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
         self.check_kind()
         self.row = int(np.prod(shape[1:], dtype=int)) * dtype.itemsize
@@ -108,7 +109,7 @@ class StoredFile(Stored):
         return rows
 
 
-def as_stored(X: Any) -> Stored:
+def as_stored(X: ArrayLike) -> Stored:
     """Open a .npy file by its path, or wrap an array that can be sliced."""
     if not isinstance(X, str | os.PathLike):
         return Stored(X)
@@ -165,7 +166,7 @@ class StoredData(Chunked):
                 chunk.first = self.bounds[k]
                 yield chunk
 
-    def total(self, question: Callable[[Matrix], Any]) -> Any:
+    def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):

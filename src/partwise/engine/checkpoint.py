@@ -85,7 +85,7 @@ CLASSES = {  # what a problem is made of
 }
 
 
-def differences(there: Any, here: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(there: object, here: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
     """The fields in which two values differ, by name, and what they are.
 
     >>> from partwise.projections import Hoyer
@@ -120,7 +120,7 @@ class Checkpoint:
         The states of the random generator, before the start was drawn and after.
     """
 
-    def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, object]) -> None:
         self.path, self.every, self.failed = path, every, False
         self.problem, self.random = problem.packed(), dict(random)
         for unfinished in leftovers(path):
@@ -130,7 +130,7 @@ class Checkpoint:
         """Whether this iteration is one to write after."""
         return n_iter % self.every == 0
 
-    def write(self, fit: Fit, history: Mapping[str, Any]) -> None:
+    def write(self, fit: Fit, history: Mapping[str, object]) -> None:
         """Write the state after an iteration."""
         arrays: dict[str, Array] = {}
         state = {"random": self.random, "fit": fit.snapshot(), "history": dict(history)}

@@ -7,9 +7,9 @@ again anywhere without changing the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..statistics import Array, Stats, gram
 from .blocks import Block
 from .metrics import largest_move
 from .revival import LEAST, fitted_amounts, revive
-from .running import Fit, column_norms
+from .running import Fit, Snapshot, column_norms
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,14 @@ class Streamed(Fit):
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """All that the next iteration depends on, the sums of the last pass included."""
         stats = self.statistics(1)
-        known = super().snapshot()
-        known["factors"] = [self.held.collected(), self.factors[1]]
-        return {**known, "last": [stats.cross, stats.gram], "totals": self.totals}
+        factors = [self.held.collected(), self.factors[1]]
+        sums = {"last": [stats.cross, stats.gram], "totals": self.totals}
+        return {**super().snapshot(), "factors": factors, **sums}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot, whose factors the fit has been made of."""
         super().restore(snapshot)
         cross, own = snapshot["last"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class Running:
     stats: Stats | None
     state: State
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Unpickled, with arrays of its own: those that Dask sends lie at any address, see `as_factor`."""
         self.__dict__.update(deepcopy(state))
 

@@ -238,7 +238,7 @@ def described(doc: str | None, signature: inspect.Signature) -> str | None:
     return before + heading + "\n".join([own, *entries]) + blank + after
 
 
-def entry(name: str, default: Any) -> str:
+def entry(name: str, default: object) -> str:
     """The docstring entry of an option."""
     kind, text = (TABLE[name].metadata[part] for part in ("kind", "text"))
     usual = "optional" if default is None else f"default={default!r}"

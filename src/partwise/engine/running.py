@@ -15,6 +15,7 @@ from .blocks import Block
 from .revival import revive
 from .starts import Factors
 
+Snapshot = Mapping[str, Any]  # the state of a fit, as numbers and arrays
 REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
 
 
@@ -70,11 +71,11 @@ class Fit(ABC):
         self.revivals = REVIVALS * factors[0].shape[1]
         self.last: Stats | None = None
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """All that the next iteration depends on, in numbers and arrays (the fit's own, which it overwrites)."""
         return {"factors": self.factors, "grams": self.grams, "states": self.states, "revivals": self.revivals}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot, whose factors the fit has been made of."""
         self.grams, self.states = [*snapshot["grams"]], [*snapshot["states"]]
         self.revivals = snapshot["revivals"]

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
+from ..runtime.arrays import Sparse
 from ..statistics import Array
-from .validation import as_columns, as_count
+from .validation import Sparsity, as_columns, as_count
+
+
+class Names(Protocol):
+    """One name for each feature or sample: a list, an array, or anything that can be indexed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,8 @@ class Summary:
     method: str | None = None
     shape: tuple[int, ...] | None = None
     mask: Array | None = None
-    feature_names: Any = None
-    sample_names: Any = None
+    feature_names: Names | None = None
+    sample_names: Names | None = None
 
     def __post_init__(self) -> None:
         if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
@@ -171,9 +180,9 @@ def _of_estimator(model: Any) -> Summary:
     )
 
 
-def as_parts(components: Any) -> Array:
+def as_parts(components: object) -> Array:
     """Validate ``components`` and return them as an array (r × features), finite and nonnegative."""
-    sparse: Any = components if sp.issparse(components) else None
+    sparse: Sparse | None = components if sp.issparse(components) else None
     parts = np.asarray(components if sparse is None else sparse.toarray())
     if parts.dtype.kind not in "buif":
         raise ValueError(f"components are of type {type(components).__name__}: give a Result, a model, or an array")
@@ -185,7 +194,7 @@ def as_parts(components: Any) -> Array:
     return parts if parts.dtype.kind == "f" else parts.astype(float)
 
 
-def asked_intervals(sparsity: Any, r: int) -> Array | None:
+def asked_intervals(sparsity: Sparsity, r: int) -> Array | None:
     """The requested sparsity of ``r`` components, a row (lo, hi) for each, nan if there is none; None if all are nan.
 
     >>> asked_intervals([0.5, (None, 0.4)], 2)
@@ -226,7 +235,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
 
 
-def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str, float]]:
+def strongest(values: Array, names: Names | None, kind: str, top: int) -> list[tuple[str, float]]:
     """The ``top`` largest positive values with their names, largest first."""
     top = min(top, len(values))
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))

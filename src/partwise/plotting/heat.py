@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import summary
+from ..engine.summary import Names, summary
 from ..statistics import Array
 from .gallery import as_labels, new_figure
 from .looks import shortened
@@ -75,7 +75,7 @@ def activations(
     return figure
 
 
-def activations_of(model: Any) -> tuple[Array, Sequence[Any] | None]:
+def activations_of(model: Any) -> tuple[Array, Names | None]:
     """Activations (samples × r), and the sample names if the model has them."""
     if hasattr(model, "fit") or hasattr(model, "factors") or hasattr(model, "components"):
         known = summary(model)

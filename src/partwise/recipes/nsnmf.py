@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ..data import DivergenceData
+from ..data import DivergenceData, Sliced
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
@@ -68,7 +68,7 @@ def nsnmf(
     if as_choice(loss, "loss", ("squared", "kl")) == "kl":
         if task.options.kkt_tol:
             raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
-        data: Any = DivergenceData(task.whole(), smoothing)
+        data: Sliced = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), free)] * 2
         init = "random"  # multiplicative updates keep zeros
     else:

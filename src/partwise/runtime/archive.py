@@ -20,13 +20,12 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..version import __version__
+from .arrays import Array
 from .files import replacing
 
-Array = npt.NDArray[Any]
 Header = dict[str, Any]
 
 FORMAT = (1, 0)  # major, minor: readers accept any minor version, and major versions up to their own
@@ -42,7 +41,7 @@ class UnreadableError(ValueError):
     """Raised for a file that is damaged, too new, or was not written by Partwise."""
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def write(path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
     """Write a JSON-serialisable header and numeric arrays, atomically (`files.replacing`).
 
     >>> import tempfile
@@ -55,7 +54,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         fill(file, header, arrays)
 
 
-def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def fill(file: IO[bytes], header: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
     """Write the archive and its digest to an open file."""
     members: dict[str, Array] = {}
     table = {name: add_members(name, np.asarray(array), members) for name, array in arrays.items()}
@@ -204,9 +203,10 @@ def reject_constant(constant: str) -> None:
     raise UnreadableError(f"the header contains {constant}")
 
 
-def array_of(archive: zipfile.ZipFile, name: str, form: Any) -> Array:
+def array_of(archive: zipfile.ZipFile, name: str, form: object) -> Array:
     """Read the array ``name``, stored as its header entry ``form`` says."""
-    shape = form.get("shape") if isinstance(form, dict) else None
+    form = form if isinstance(form, dict) else {}
+    shape = form.get("shape")
     if not NAME.fullmatch(name) or not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise UnreadableError(f"the header entry of array {name!r} is invalid")
     if "nonzeros" not in form:

@@ -9,7 +9,6 @@ sparse NNLS and reverse sparse NNLS, for NMFL0-H.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ class Coding(Update):
 
 
 @kernel
-def shrink_rows(h: Any, cross: Any, gram: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
+def shrink_rows(h: Array, cross: Array, gram: Array, most: int, factor: Array, vectors: Array, places: Array) -> None:
     """Drop the smallest entry of a row and solve again, until ``most`` remain. Entries that turn negative go, too."""
     r = gram.shape[0]
     x, y, passive, members = vectors[0], vectors[1], places[0], places[1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def grouped(support: Array) -> Array:
 
 @kernel
 def solve_rows(
-    h: Any, cross: Any, gram: Any, order: Any, unsolved: Any, factor: Any, vectors: Any, places: Any
+    h: Array, cross: Array, gram: Array, order: Array, unsolved: Array, factor: Array, vectors: Array, places: Array
 ) -> None:
     """Solve every row from its own support. Rows with a singular Gram matrix stay marked as unsolved."""
     r = gram.shape[0]
@@ -101,7 +101,7 @@ def solve_rows(
 
 
 @piece
-def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
+def cholesky(gram: Array, passive: Array, members: Array, factor: Array) -> int:
     """Write the members of a support and the Cholesky factor of their Gram matrix. Returns its size, −1 if singular."""
     size = 0
     for a in range(passive.size):
@@ -124,7 +124,9 @@ def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
 
 
 @piece
-def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, factor: Any, y: Any, z: Any) -> None:
+def solve_support(
+    gram: Array, c: Array, passive: Array, members: Array, size: int, factor: Array, y: Array, z: Array
+) -> None:
     """Write the solution on the support, and the slope gram·x − c elsewhere, to z. y is overwritten."""
     for p in range(size):
         own, total = factor[p], c[members[p]]
@@ -147,7 +149,9 @@ def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, fact
 
 
 @kernel
-def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
+def grow_support(
+    h: Array, cross: Array, gram: Array, rows: Array, most: int, factor: Array, vectors: Array, places: Array
+) -> None:
     """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time and stays linearly independent.
 
     An entry whose column depends on those of the support is skipped: its dual is zero up to rounding. The method stops
