@@ -21,7 +21,7 @@ from partwise.runtime.compiled import compiling
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-compiling.said = True  # what is printed while kernels compile is tested on its own, and nowhere else
+compiling.announced = True  # the message about compilation is tested in test_compiled.py only
 
 settings.register_profile(  # the same examples each time, however busy the machine is
     "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

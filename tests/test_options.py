@@ -10,7 +10,7 @@ import pytest
 
 import partwise as pw
 from partwise.cli.model_options import CHECKPOINTING, add_flags
-from partwise.engine.options import FLAGS, TABLE, Flag, Keywords, Options, described, entry, with_options
+from partwise.engine.options import FLAGS, TABLE, Flag, Keywords, Options, completed_docstring, entry, with_options
 from partwise.recipes import RECIPES
 
 FUNCTIONS = {**RECIPES, "cp": pw.cp}
@@ -75,11 +75,11 @@ def test_what_a_docstring_says_itself_stays():
 
     def made(X, max_iter=3, tol=0, n_threads=4, other=5): ...
 
-    words = described(doc, inspect.signature(made))
+    words = completed_docstring(doc, inspect.signature(made))
     assert sections(words) == ["X", "max_iter, tol", "n_threads"]
     assert "n_threads : int, default=4\n    Number of threads" in words
     assert "    Mine.\n" in words
-    assert described(None, inspect.signature(made)) is None
+    assert completed_docstring(None, inspect.signature(made)) is None
     assert with_options(type("Bare", (), {"__init__": made})).__doc__ is None
 
 

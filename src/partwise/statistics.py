@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
 from .runtime.threads import product, summed_product
 
-NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
+NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Stats:
         """The statistics of two sets of samples together, for the factor that they share."""
         return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
-    def faded(self, share: float) -> Stats:
+    def discounted(self, share: float) -> Stats:
         """The statistics with each sample weighted by ``share``."""
         return Stats(self.cross * self.cross.dtype.type(share), self.gram * share, self.sqnorm * share)
 
@@ -133,10 +134,16 @@ def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
     return np.require(array, dtype, ["F", "A", "W", "E"])
 
 
-def gram(factor: Array) -> Array:
+class HasGram(Protocol):
+    """A factor that is not an array but knows its Gram matrix: activations that stay with their chunks."""
+
+    def gram(self) -> Array: ...
+
+
+def gram(factor: Array | HasGram) -> Array:
     """FᵀF as a double precision array, multiplied in the precision of ``factor``."""
-    if not isinstance(factor, np.ndarray):  # activations that stay with their chunks, see `Held`
-        return np.asarray(factor.gram())
+    if not isinstance(factor, np.ndarray):
+        return factor.gram()
     return np.asarray(summed_product(factor, factor), dtype=float)
 
 
@@ -159,6 +166,6 @@ def relative_error(sqnorm: float, loss: float) -> float:
 
 
 def dead_components(grams: Sequence[Array]) -> Array:
-    """Components that add nothing to the model, beside the one that adds most; ‖·‖² is the product over the factors."""
+    """Components that are negligible relative to the largest one. Their ‖·‖² is the product over the factors."""
     sizes = math.prod(g.diagonal() for g in grams)
     return np.flatnonzero(sizes <= NOTHING * np.max(sizes))

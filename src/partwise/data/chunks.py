@@ -102,8 +102,8 @@ class Chunked(ABC):
         """The number of samples in which each feature is observed (mode 1)."""
         return self.survey.seen
 
-    def settled(self, stats: Stats) -> Stats:
-        """Return summed statistics of the chunks with ‖X‖² filled in. With missing entries, the sum has it already."""
+    def with_sqnorm(self, stats: Stats) -> Stats:
+        """Add ‖X‖² to the summed statistics of the chunks. If entries are missing, the sum already contains it."""
         return replace(stats, sqnorm=self.sqnorm) if self.complete else stats
 
     def squared_error(self, factors: Sequence[Array | Held]) -> float:

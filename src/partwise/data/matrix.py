@@ -106,11 +106,11 @@ class Matrix(InMemory):
 
     def cross(self, rest: Array, mode: int) -> Array:
         """X·rest (mode 0) or Xᵀ·rest (mode 1). The next call for the same mode overwrites it."""
-        out = self.room(mode, rest.shape[1])
+        out = self.product_array(mode, rest.shape[1])
         self.multiply(rest, mode, out)
         return out
 
-    def room(self, mode: int, r: int) -> Array:
+    def product_array(self, mode: int, r: int) -> Array:
         """Return the array for products with ``r`` columns. Calls for the same mode reuse it."""
         shape = (self.shape[mode], r)
         if mode not in self._cross or self._cross[mode].shape != shape:
@@ -147,7 +147,7 @@ class Matrix(InMemory):
         """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
         return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         residual = self.residuals(factors, mode, np.array([i]))[:, 0]
         return lambda vectors, mode: residual
 
@@ -171,7 +171,7 @@ class Wrapped(ABC):
 
     @abstractmethod
     def folded(self, factors: Sequence[Array]) -> list[Array]:
-        """Factors of the same model in the form that ``data`` knows: what lies between them is multiplied in."""
+        """Return factors of the same model for ``data``, with any middle factor multiplied in."""
 
     @property
     def matrix(self) -> Any:
@@ -187,11 +187,10 @@ class Wrapped(ABC):
         return self.data.squared_error(self.folded(factors))
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, from its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        return self.data.left_of(self.folded(factors), mode, i)
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        return self.data.slice_residual(self.folded(factors), mode, i)
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         return self.data.residual_times(vectors, self.folded(factors), mode)

@@ -70,7 +70,7 @@ class Missing(Matrix):
         """Return the statistics of X completed with the model. The same pass computes the loss."""
         if self._last is None or self._last.mode != mode or not self._last.at(grams):
             own, other = factors[mode], grams[1 - mode]
-            cross = self.room(mode, own.shape[1])
+            cross = self.product_array(mode, own.shape[1])
             squares = self.visit(factors, mode, cross)
             sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
             cross += (other.astype(self.dtype) @ own.T).T

@@ -74,7 +74,7 @@ class Sliced(Data, Protocol):
         """‖·‖² of the residual of each slice of one mode, given its statistics."""
         ...
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         """The residual of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
         ...
 

@@ -38,7 +38,6 @@ class Tensor(InMemory):
         return np.full(self.shape[mode], math.prod(self.shape) // self.shape[mode])
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """Return the statistics of ``factors[mode]``, given the Gram matrix of every factor."""
         others = [g for m, g in enumerate(grams) if m != mode]
         return Stats(self.cross(factors, grams, mode), np.prod(others, axis=0), self.sqnorm)
 
@@ -48,16 +47,13 @@ class Tensor(InMemory):
         return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, given its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        """The residual of slice ``i`` of one mode."""
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         own, others = self.slice(mode, i), [f for m, f in enumerate(factors) if m != mode]
         return lambda vectors, m: own.times(vectors, m) - model_times(vectors, others, m, factors[mode][i])
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """The residual X − model times a vector for every mode but one, in double precision."""
         all_modes = [*vectors[:mode], factors[mode][:, 0], *vectors[mode:]]  # that of ``mode`` is ignored
         return self.times(all_modes, mode) - model_times(all_modes, factors, mode)
 

@@ -227,7 +227,7 @@ def parameters() -> list[inspect.Parameter]:
     return [inspect.Parameter(name, keyword, default=one.default, annotation=one.type) for name, one in TABLE.items()]
 
 
-def described(doc: str | None, signature: inspect.Signature) -> str | None:
+def completed_docstring(doc: str | None, signature: inspect.Signature) -> str | None:
     """A docstring completed by the options of the signature that it does not describe itself."""
     if doc is None:  # python -OO
         return None
@@ -249,5 +249,5 @@ def entry(name: str, default: object) -> str:
 
 def with_options(kind: Kind) -> Kind:
     """Complete the docstring of a class by the options of its constructor."""
-    kind.__doc__ = described(kind.__doc__, inspect.signature(kind))
+    kind.__doc__ = completed_docstring(kind.__doc__, inspect.signature(kind))
     return kind

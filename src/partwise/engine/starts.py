@@ -203,7 +203,7 @@ def starting_factors(
 
 
 def starting_parts(
-    init: Init, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
+    init: str | npt.ArrayLike, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
 ) -> Array:
     """Return initial components (features × r). ``init`` is a name of `STARTS`, or components (r × features)."""
     if isinstance(init, str):

@@ -13,7 +13,7 @@ import numpy as np
 from ..data import Chunked, Matrix
 from ..engine.loop import Result
 from ..engine.options import TABLE, with_options
-from ..engine.solving import Solved, SolvedInChunks, appraised
+from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, RandomState, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
@@ -232,7 +232,7 @@ class SparseNMF(CallbackSupport, Parts):
             solved: Solved | SolvedInChunks = self._solve(data, known)
         else:
             assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
-            solved = appraised(data, self._parts(), result.activations)
+            solved = evaluated(data, self._parts(), result.activations)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)

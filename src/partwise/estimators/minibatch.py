@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import Chunked, Matrix, check_seen
@@ -14,6 +15,9 @@ from ..engine.online import Epochs, Running, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
+    Penalty,
+    RandomState,
+    Sparsity,
     as_amount,
     as_columns,
     as_count,
@@ -23,6 +27,7 @@ from ..engine.validation import (
     as_switch,
     warn_of_capacity,
 )
+from ..runtime.arrays import ArrayLike
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import Array
@@ -105,21 +110,21 @@ class MiniBatchSparseNMF(Parts):
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
+        sparsity: Sparsity = None,
         batch_size: int = 1024,
         forget_factor: float = 0.7,
         component_sweeps: int = 1,
-        l1: Any = 0.0,
-        l2: Any = 0.0,
-        fixed_components: Any = None,
+        l1: Penalty = 0.0,
+        l2: Penalty = 0.0,
+        fixed_components: ArrayLike | None = None,
         missing: str = "error",
-        init: Any = "samples",
+        init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
         tol: float = 1e-4,
         max_time: float | None = None,
         shuffle: bool = True,
         memory_limit: int | str | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -140,7 +145,7 @@ class MiniBatchSparseNMF(Parts):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> MiniBatchSparseNMF:
         """Learn from one batch of samples."""
         first = not hasattr(self, "components_")
         data = self._validated(X, reset=first)
@@ -160,16 +165,16 @@ class MiniBatchSparseNMF(Parts):
         self._store_parts(self._running.parts.T)
         return self
 
-    def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
+    def fit(self, X: ArrayLike, y: object = None) -> MiniBatchSparseNMF:
         """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence."""
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: ArrayLike, y: object = None) -> Any:
         """Learn from X and return the activations of its samples."""
         return as_output(self._fit(X).activations)
 
-    def _fit(self, X: Any) -> Any:
+    def _fit(self, X: ArrayLike) -> Any:
         data = self._validated(X, reset=True)
         if not data.complete:
             check_seen(data.counts(1))
@@ -212,7 +217,7 @@ class MiniBatchSparseNMF(Parts):
         self._running = Running(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
+    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares."""
         check_is_fitted(self, "components_")
         return super().transform(X, observed=observed)

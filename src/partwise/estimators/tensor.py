@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,8 @@ from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import with_options
+from ..engine.starts import Init
+from ..engine.validation import RandomState, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
@@ -76,14 +78,14 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
-        init: Any = None,
+        sparsity: Mapping[int, Sparsity] | None = None,
+        init: Init | None = None,
         n_init: int = 1,
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
         n_threads: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -97,12 +99,12 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> SparseCP:
+    def fit(self, X: Any, y: object = None) -> SparseCP:
         """Factorize X (samples × … × …, nonnegative)."""
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: object = None) -> Array:
         """Factorize X and return the activations of its samples."""
         data = as_tensor(X)
         best = best_of_starts(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
@@ -144,7 +146,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rest = self.factors_[1:]
         return np.asarray(X @ khatri_rao(rest).T).reshape(len(X), *map(len, rest))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: object = None) -> float:
         """Share of ‖X‖² that the model explains; at most 1."""
         return 1 - self._solve(X)[1] ** 2
 

@@ -18,7 +18,7 @@ from ..engine.options import Keywords
 from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
-from ..engine.tensor_starts import starting_factors
+from ..engine.tensor_starts import tensor_starting_factors
 from ..engine.validation import as_columns, as_count, warn_of_capacity
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
@@ -141,7 +141,7 @@ class TensorTask(Task):
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        return starting_factors(start, self.data, self.r, sets, self.rng)
+        return tensor_starting_factors(start, self.data, self.r, sets, self.rng)
 
 
 def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:

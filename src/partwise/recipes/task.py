@@ -15,7 +15,7 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.options import Keywords, Options, described, parameters
+from ..engine.options import Keywords, Options, completed_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
@@ -64,7 +64,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
-    checked.__doc__ = described(function.__doc__, signature)
+    checked.__doc__ = completed_docstring(function.__doc__, signature)
     return cast(Function, checked)
 
 

@@ -16,7 +16,7 @@ from ..projections import Nonnegative
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .interface import Columns, Sets, State, Support, Update
-from .pivot import Pivot, cholesky, grow_support, room, solve_support
+from .pivot import Pivot, cholesky, grow_support, solve_support, work_arrays
 from .sequential import Sequential
 
 
@@ -57,10 +57,10 @@ class Coding(Update):
         if self.reverse:
             full, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
             solution = np.divide(full, scale, out=np.zeros(full.shape), where=scale > 0)
-            shrink_rows(solution, cross, gram, self.nonzeros, *room(len(gram)))
+            shrink_rows(solution, cross, gram, self.nonzeros, *work_arrays(len(gram)))
         else:
             solution = np.zeros(cross.shape)
-            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros, *room(len(gram)))
+            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros, *work_arrays(len(gram)))
         factor[...] = solution * scale
         return factor, {"calls": calls + 1}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -92,11 +92,6 @@ def require_nonnegative(sets: Sets, who: str) -> None:
         raise ValueError(f"{who} supports y ≥ 0 only, not {other!r}: use Sequential, Gradient or Multiplicative")
 
 
-def solved_fast(projection: Projection) -> TypeGuard[Hoyer | HoyerBetween]:
-    """Whether `fast.write_solution` can compute the projection."""
-    return isinstance(projection, Hoyer | HoyerBetween) and projection.method == "fast"
-
-
 def write_nearest(projection: Projection, b: Array, near: Array | None, out: Array, checked: bool = True) -> None:
     """Write the projection of ``b`` to ``out``, which may be ``near``. Without ``checked``, ``b`` is validated."""
     if checked and isinstance(projection, Checked):
@@ -131,33 +126,30 @@ class Columns:
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """Columns that are kept fixed."""
         return tuple(j for j, s in enumerate(self.sets) if isinstance(s, Kept))
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether the only constraint is y ≥ 0, so that rows are independent of each other."""
         return all(isinstance(s, Nonnegative | Kept) for s in self.sets)
 
     @cached_property
     def unit_norm(self) -> bool:
-        """Whether every column has norm 1, so that the other factor carries the scale."""
         return all(isinstance(s, Normed) and s.unit_norm for s in self.sets)
 
     @cached_property
     def scale_free(self) -> bool:
-        """Whether every column may be multiplied by any positive number."""
         return all(isinstance(s, Normed) and not s.unit_norm for s in self.sets if not isinstance(s, Kept))
 
     @property
     def by_rows(self) -> bool:
-        """Whether each row has a set of its own."""
         return self.nonnegative
 
     def l1_ranges(self, m: int) -> Array:
-        """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         if m not in self._ranges:
-            self._ranges[m] = np.array([s.l1_range(m) if solved_fast(s) else (np.nan, np.nan) for s in self.sets])
+            ranges = self._ranges[m] = np.full((len(self), 2), np.nan)
+            for j, s in enumerate(self.sets):
+                if isinstance(s, Hoyer | HoyerBetween) and s.method == "fast":
+                    ranges[j] = s.l1_range(m)
         return self._ranges[m]
 
     @cached_property
@@ -249,7 +241,7 @@ class Support:
 
 
 @dataclass(frozen=True)
-class Present:
+class SameSparsity:
     """{y ≥ 0 of unit norm with the sparsity of ``near``}; without ``near``, with sparsity ``mean``."""
 
     mean: float
@@ -272,7 +264,7 @@ class WholeFactor(Joint):
 
     def __getitem__(self, j: int) -> Projection:
         """The set of one column while the others are fixed: its own sparsity."""
-        return Present(self.group.sparsity)
+        return SameSparsity(self.group.sparsity)
 
     def relaxed(self, share: float) -> WholeFactor:
         """The set with its mean sparsity multiplied by ``share``."""

@@ -16,7 +16,7 @@ import numpy as np
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .interface import Sets, State, Update
-from .pivot import cholesky, room, solve_support
+from .pivot import cholesky, solve_support, work_arrays
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Path(Update):
         """Replace ``factor``."""
         cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         solution = np.zeros(cross.shape)
-        follow_rows(solution, cross, gram, self.nonzeros, self.refit, *room(len(gram)))
+        follow_rows(solution, cross, gram, self.nonzeros, self.refit, *work_arrays(len(gram)))
         factor[...] = solution * scale
         return factor, state
 

@@ -40,21 +40,17 @@ class Pivot(Update):
         used = scale > 0
         solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
         unsolved = np.ones(len(factor), dtype=bool)
-        solve_rows(solution, cross, gram, grouped(solution > 0), unsolved, *room(len(gram)))
+        order = np.lexsort(np.packbits(solution > 0, axis=1).T)  # equal supports are adjacent
+        solve_rows(solution, cross, gram, order, unsolved, *work_arrays(len(gram)))
         if unsolved.any():
-            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *room(len(gram)))
+            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *work_arrays(len(gram)))
         factor[...] = np.where(used, solution * scale, factor)
         return factor, state
 
 
-def room(r: int) -> tuple[Array, Array, Array]:
+def work_arrays(r: int) -> tuple[Array, Array, Array]:
     """Return work arrays for the kernels: a Cholesky factor, vectors, and sets of columns."""
     return np.empty((r, r)), np.empty((4, r)), np.empty((3, r), dtype=np.int64)
-
-
-def grouped(support: Array) -> Array:
-    """Return an order of the rows in which equal supports are adjacent."""
-    return np.lexsort(np.packbits(support, axis=1).T)
 
 
 @kernel

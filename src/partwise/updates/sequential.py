@@ -91,7 +91,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
     """
     share = scratch((min(BLOCK, len(gram)), len(factor)), factor.dtype)
     ranges = sets.l1_ranges(len(factor))
-    p, q = changing(len(gram))
+    p, q = pairs_in_blocks(len(gram))
     for order in orders:
         weights = gram[order]
         weights[p, order[q]] = 0
@@ -106,7 +106,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
 
 
 @cache
-def changing(r: int) -> tuple[Array, Array]:
+def pairs_in_blocks(r: int) -> tuple[Array, Array]:
     """All pairs of positions (p, q) with q ≤ p in the same block: column q changes before or together with column p."""
     p, q = np.tril_indices(r)
     same = p // BLOCK == q // BLOCK
