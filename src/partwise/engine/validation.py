@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,11 +21,10 @@ from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
 
-# what users may give; see the docstrings of the estimators
-Level = numbers.Real | float | tuple[float | None, float | None] | Projection | None
-Sparsity = Level | Sequence[Level] | Array
-Penalty = float | Sequence[float] | Array
-RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
+OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
+Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
+Penalty: TypeAlias = float | Sequence[float] | Array
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 class CapacityWarning(UserWarning):
@@ -132,7 +131,7 @@ def as_penalties(l1: Penalty, l2: Penalty, sets: Sequence[Columns]) -> list[tupl
     return penalties
 
 
-def as_generator(random_state: RandomState) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """Return a NumPy Generator, given a random state as in scikit-learn and NumPy."""
     if isinstance(random_state, np.random.Generator):
         return random_state

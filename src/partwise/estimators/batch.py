@@ -15,7 +15,7 @@ from ..engine.loop import Result
 from ..engine.options import TABLE, with_options
 from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
-from ..engine.validation import Penalty, RandomState, Sparsity, as_count, as_known, as_penalty
+from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
 from ..runtime.arrays import ArrayLike
 from ..statistics import Array
@@ -117,7 +117,7 @@ class SparseNMF(CallbackSupport, Parts):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
         resume_from: str | os.PathLike[str] | None = None,
-        random_state: RandomState = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..engine.loop import Callback, Iteration, Result, Watch
 from ..engine.options import TABLE
-from ..engine.validation import RandomState, as_count, as_generator, as_verbosity, warn_user
+from ..engine.validation import Seed, as_count, as_generator, as_verbosity, warn_user
 from ..runtime.arrays import ArrayLike
 from ..runtime.interrupts import interrupts
 
@@ -35,7 +35,7 @@ class FromStarts(Verbose, Protocol):
 
     n_init: int
     max_iter: int
-    random_state: RandomState
+    random_state: Seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
