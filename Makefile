@@ -8,7 +8,7 @@ PYTEST := $(BIN)/pytest -n 2
 .PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
 demo: $(VENV)/plot
-	$(BIN)/partwise demo
+	$(BIN)/partwise demo --force
 
 # all figures of the paper, or some: FIGURES="figure4 figure5". QUICK=1: tiny data. DATA=, OUT=: folders
 FIGURES :=

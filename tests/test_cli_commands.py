@@ -108,7 +108,7 @@ def test_empty_cells_are_missing(gaps, name, capsys):
     np.testing.assert_allclose(model.components_, fitted.components_, rtol=1e-6, atol=1e-9)
     assert main(["transform", "gaps.pw", name, "--out", "l.npy", "-q"]) == 0
     np.testing.assert_allclose(np.load("l.npy"), model.activations_, atol=1e-9)
-    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "--missing", "error"]) == 1
+    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "--missing", "error", "-f"]) == 1
     assert "NaN" in capsys.readouterr().err
     assert main(["info", name, "--json", "-r", "3"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, check_targets
+from .common import visible
+from .outputs import PICTURES, add_force, check_targets
 
 SUMMARY = "Fit handwritten digits at several sparsities and draw the components"
 USAGE = "[options]"
@@ -42,6 +43,7 @@ def add_options(parser: Any) -> None:
         metavar="FILE",
         help="picture to write: .png, .pdf, .svg (default: %(default)s)",
     )
+    add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,5 +81,5 @@ def run(options: argparse.Namespace) -> int:
     Console().print(table)
     with replacing(picture) as fresh:
         figure.savefig(fresh)
-    print(f"picture: {picture}")
+    print(visible(f"picture: {picture}"))
     return 0

@@ -19,7 +19,7 @@ from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Matrix, Wrapped, check_unmasked
+from .matrix import Matrix, Wrapped, check_kind
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
@@ -47,8 +47,8 @@ __all__ = [
     "Wrapped",
     "as_data",
     "as_tensor",
+    "check_kind",
     "check_seen",
-    "check_unmasked",
     "is_lazy",
     "named",
 ]
@@ -81,7 +81,7 @@ def as_data(
     """
     if isinstance(X, Matrix | Chunked):
         return X
-    check_unmasked(X)
+    check_kind(X)
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")

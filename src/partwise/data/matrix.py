@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -231,16 +232,22 @@ def precision(dtype: DType, what: str = "X") -> DType:
 
 def as_floats(X: npt.ArrayLike) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
-    check_unmasked(X)
+    check_kind(X)
     array = np.asarray(X)
     array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def check_unmasked(X: object) -> None:
-    """Raise ValueError for a masked array, because NumPy would silently drop its mask."""
+def check_kind(X: object) -> None:
+    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
+    listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
+    if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a list of rows, a DataFrame, a sparse matrix, a Dask, "
+            "zarr or HDF5 array, or the path of a .npy file"
+        )
 
 
 def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:

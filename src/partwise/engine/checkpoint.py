@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
 from ..data import Chunked, Data
 from ..runtime.archive import UnreadableError, kind_of, read, write
-from ..runtime.files import check_replaceable, leftovers
+from ..runtime.files import check_replaceable
 from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array
 from ..updates import Known
@@ -123,8 +122,6 @@ class Checkpoint:
     def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, object]) -> None:
         self.path, self.every, self.failed = path, every, False
         self.problem, self.random = problem.packed(), dict(random)
-        for unfinished in leftovers(path):
-            rmtree(unfinished, ignore_errors=True)
 
     def due(self, n_iter: int) -> bool:
         """Whether to write after this iteration."""

@@ -8,7 +8,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +31,19 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 class CapacityWarning(UserWarning):
     """The components are too few and too sparse to cover the features of X."""
+
+
+WARNS_OF_CAPACITY = ContextVar("WARNS_OF_CAPACITY", default=True)
+
+
+@contextmanager
+def no_capacity_warning() -> Iterator[None]:
+    """Give no `CapacityWarning` in this thread; `warnings.catch_warnings` would change the filters of all threads."""
+    token = WARNS_OF_CAPACITY.set(False)
+    try:
+        yield
+    finally:
+        WARNS_OF_CAPACITY.reset(token)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -240,6 +255,8 @@ def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
     a is therefore at most Σ_i k_i². If it is larger, ‖X − model‖ is at least the distance from a to the nearest vector
     of that effective size.
     """
+    if not WARNS_OF_CAPACITY.get():
+        return
     m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
     sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
     if len(sizes) < len(sets):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
@@ -181,7 +181,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _validated(self, X: ArrayLike, reset: bool, observed: ArrayLike | None = None) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
-        check_unmasked(X)
+        check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):
@@ -241,6 +241,11 @@ def kept_names(names: Sequence[str]) -> Array:
     """Validate names for `keep`, as an object array like scikit-learn's ``feature_names_in_``."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError("names must be a sequence of str")
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:  # such as the name of a file in another encoding
+            raise ValueError(f"the name {name!r} is not valid Unicode and cannot be saved: rename it") from None
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array

@@ -67,7 +67,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     attributes = {name: getattr(model, name) for name in (*ATTRIBUTES, *KEPT) if hasattr(model, name)}
     names = attributes.keys() & {"feature_names_in_", "sample_names_"}
-    attributes |= {name: list(map(str, attributes[name])) for name in names}
+    attributes |= {name: kept_names(list(map(str, attributes[name]))).tolist() for name in names}
     if isinstance(model, SparseCP):
         del attributes["sparsity_"]  # that of the factors
     header: Header = {
