@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 from hostile_files import (
     BOMBS,
@@ -95,6 +96,16 @@ def test_indices_are_checked(tmp_path, name):
 def test_what_is_broken_is_refused_in_a_sentence(tmp_path, name):
     found = outcome(BROKEN[name](tmp_path))
     assert getattr(found, "shape", None) == READABLE.get(name)
+
+
+@pytest.mark.parametrize("how", [{}, {"do_compression": True}, {"format": "4"}])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csc_array, np.float32, lambda X: X > 0])
+def test_good_matlab_files_pass_the_checks(tmp_path, kind, how):
+    X = kind(np.diag(np.arange(1.0, 600.0)))
+    more = {} if "format" in how else {"a_long_name_of_text": "abc", "cells": {"inside": X}}
+    scipy.io.savemat(tmp_path / "x.mat", {**more, "X": X}, **how)
+    found = outcome(tmp_path / "x.mat").X
+    assert (found != X).sum() == 0
 
 
 def test_images_are_opened_as_images_only(tmp_path):

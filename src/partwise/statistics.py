@@ -83,6 +83,13 @@ class Stats:
         cross = np.ascontiguousarray(self.cross * scale, dtype=float)
         return cross, self.gram * scale * scale[:, None], scale
 
+    def divisors(self, dtype: npt.DTypeLike) -> Array:
+        """The Gram matrix in another precision. Diagonal entries are 0 where they are too small to divide by."""
+        gram = np.array(self.gram, dtype=dtype, order="C")
+        own = gram.diagonal()
+        np.fill_diagonal(gram, np.where(own < np.finfo(gram.dtype).tiny, 0, own))
+        return gram
+
     def slope(self, factor: Array) -> Array:
         """The gradient of the loss, F·gram − cross."""
         slope = product(self.gram.astype(factor.dtype), factor.T).T

@@ -19,7 +19,7 @@ from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Matrix, Wrapped, check_kind
+from .matrix import Matrix, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
@@ -49,6 +49,7 @@ __all__ = [
     "as_tensor",
     "check_kind",
     "check_seen",
+    "checksum",
     "is_lazy",
     "named",
 ]
@@ -94,7 +95,8 @@ def as_data(
         from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
-    limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
+    limit = LIMIT if memory_limit is None else memory_limit
+    stored = as_stored(X, limit)
     return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
 
 

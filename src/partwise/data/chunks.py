@@ -55,6 +55,10 @@ class Chunked(ABC):
     def chunks(self) -> Iterator[Matrix]:
         """Yield the chunks in this process. Each chunk is valid until the next one is requested."""
 
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values of X for `checksum`: those of its chunks."""
+        return (piece for chunk in self.chunks() for piece in chunk.pieces())
+
     @abstractmethod
     def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""

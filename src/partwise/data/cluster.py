@@ -30,7 +30,7 @@ from .chunks import Chunked, Held, Question, Start, Step
 from .matrix import Matrix, check_shape, precision
 from .sparse import SparseData
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
-from .workers import active_client, awaited, forget_everywhere, memory, staying_at
+from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
 
 BRANCHES = 8  # of the tree that adds up results
 SHARE = 0.6  # of the workers' memory: an X that needs more is recomputed in each pass
@@ -56,6 +56,8 @@ class DaskData(Chunked):
             X = X.rechunk({0: "auto", 1: -1})
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
         self.array, self.client = X, active_client()
+        if self.client is not None:
+            leave_thread()  # now, because a property holds a lock while it is computed (until Python 3.12)
 
     @property
     def places(self) -> list[Place]:

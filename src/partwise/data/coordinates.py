@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -109,6 +109,9 @@ class SparseTensor(Tensor):
         starts = np.cumsum([0, *(self.shape[m] for m in others)])[:-1]
         stored = (X.values, X.coords[mode], X.coords[others], starts, np.ascontiguousarray(table), self.shape[mode])
         return np.asfortranarray(sum(in_parts(partial(scatter_products, *stored), X.size, LEAST)))
+
+    def pieces(self) -> Iterator[Array]:
+        yield from (self.matrix.coords, self.matrix.values)
 
     def summed_squares(self, mode: int) -> Array:
         squares = np.square(self.matrix.values, dtype=float)

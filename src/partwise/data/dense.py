@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,9 @@ class DenseData(Matrix):
     def _chunks(self) -> list[slice]:
         step = max(1, CHUNK_ENTRIES // self.shape[1])
         return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
+
+    def pieces(self) -> Iterator[Array]:
+        return (self.matrix[rows] for rows in self._chunks())
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         X = self.matrix if mode else self.matrix.T

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
-from .protocols import Form, Sliced, Which
+from .protocols import Data, Form, Sliced, Which
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -63,6 +64,9 @@ class InMemory(ABC):
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
         """The same, computed by a pass over X."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Array]: ...
 
 
 class Matrix(InMemory):
@@ -178,6 +182,9 @@ class Wrapped(ABC):
     def matrix(self) -> Any:
         return self.data.matrix
 
+    def pieces(self) -> Iterator[Array]:
+        return self.data.pieces()
+
     def sqnorms(self, mode: int) -> Array:
         return self.data.sqnorms(mode)
 
@@ -208,6 +215,14 @@ def check_shape(shape: tuple[int, ...]) -> None:
     """Raise ValueError if X is not samples × features, or is empty."""
     if len(shape) != 2 or not all(shape):
         raise ValueError(f"X has shape {shape}: X must be samples × features, with at least one of each")
+
+
+def checksum(data: Data) -> str:
+    """A checksum of X, to recognise it in a later process. A CRC, because reading X should take most of the time."""
+    found = crc32(repr((data.shape, data.dtype.name)).encode())
+    for piece in data.pieces():
+        found = crc32(np.ascontiguousarray(piece).data, found)
+    return f"{found:08x}"
 
 
 @kernel
@@ -250,9 +265,14 @@ def check_kind(X: object) -> None:
         )
 
 
+def scale_limit(dtype: DType) -> float:
+    """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
+    return float(np.finfo(dtype).max) ** 0.4
+
+
 def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
-    """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
-    limit = float(np.finfo(dtype).max) ** 0.4
+    """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
+    limit = scale_limit(dtype)
     if largest > limit or least < largest < 1 / limit:
         raise ValueError(
             f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "

@@ -206,7 +206,10 @@ class MissingDense(Missing, DenseData):
         seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
         return np.asfortranarray(np.where(seen, self.matrix[:, which], self.means[which]))
 
-    def raw(self, which: Array) -> Array:
+    def pieces(self) -> Iterator[Array]:
+        return (self.raw(rows) for rows in self._chunks())
+
+    def raw(self, which: Which) -> Array:
         return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))
 
     def summed_squares(self, mode: int) -> Array:

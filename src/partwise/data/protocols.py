@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ..runtime.arrays import DType
@@ -53,6 +53,10 @@ class Data(Protocol):
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         """‖X − model‖², computed from the residual: accurate near a perfect fit, where the statistics cancel."""
+        ...
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values of X for `checksum`, in an order that does not depend on the memory layout or on chunks."""
         ...
 
 

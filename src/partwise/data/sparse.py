@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -48,6 +48,13 @@ class SparseData(Matrix):
         inner = int(self.matrix.indices[where])
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
         return i + self.first, j, float(self.matrix.data[where])
+
+    def pieces(self) -> Iterator[Array]:
+        by_rows = self.matrix.tocsr()
+        yield by_rows.indptr.astype(np.int64)
+        for e in range(0, by_rows.nnz, CHUNK_ENTRIES):
+            yield by_rows.indices[e : e + CHUNK_ENTRIES].astype(np.int64)
+            yield by_rows.data[e : e + CHUNK_ENTRIES]
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         X, rest = self.matrix, np.ascontiguousarray(rest)

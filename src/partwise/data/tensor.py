@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,9 @@ class DenseTensor(Tensor):
             out = np.empty(shape, dtype=self.dtype)
         np.matmul(rest.T, matrix, out=out.reshape(shape))
         return out.reshape(shape[0], *left)
+
+    def pieces(self) -> Iterator[Array]:
+        return iter(self.matrix.T if self.backwards else self.matrix)
 
     def summed_squares(self, mode: int) -> Array:
         return slice_square_sums(self._layers(mode))

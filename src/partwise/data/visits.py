@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..runtime.arrays import Sparse
+from ..runtime.threads import in_child
 from ..statistics import Array
 from .chunks import Held, named
 from .dense import DenseData
@@ -42,6 +43,15 @@ class ChunkState(NamedTuple):
 KEPT: dict[tuple[str, int], ChunkState] = {}  # on each worker, by fit and chunk
 FORGOTTEN: deque[str] = deque(maxlen=1000)  # finished fits: a late visit must not store anything for them
 keeping = threading.Lock()
+
+
+def renew_lock() -> None:
+    """Replace the lock, which another thread may hold for ever in a forked process."""
+    global keeping
+    keeping = threading.Lock()
+
+
+in_child(renew_lock)
 
 
 class LostError(RuntimeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,14 @@ def active_client() -> Any:
         return get_client()
     except (ImportError, ValueError):
         return None
+
+
+def leave_thread() -> None:
+    """Inside of a Dask task, leave the worker's thread to the tasks that this one will wait for."""
+    from distributed import secede
+
+    with suppress(ValueError, KeyError, AttributeError):  # not in a task, or it has left already
+        secede()
 
 
 def awaited(client: Client, future: Future, homes: set[str]) -> Any:

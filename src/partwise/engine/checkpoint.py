@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Data
+from ..data import Chunked, Data, DenseData, Held, checksum
 from ..runtime.archive import UnreadableError, kind_of, read, write
 from ..runtime.files import check_replaceable
 from ..runtime.packing import StorageError, packed, unpacked
@@ -23,7 +23,7 @@ from .running import Fit
 from .starts import Factors, Given
 from .validation import warn_user
 
-FORMAT = 2  # of the state of a fit; a reader takes no other
+FORMAT = 3  # of the state of a fit; a reader takes no other
 
 
 class CheckpointWarning(RuntimeWarning):
@@ -40,20 +40,21 @@ class Problem:
     ----------
     shape, dtype
         Those of X.
+    X : str
+        A checksum of its values.
     n_components, blocks, order, before, balance
         As in `factorize`.
     revives : bool
         Whether dead components are restarted.
     init : str
-        The name of the start; "given" for the user's own factors.
+        The name of the start, or checksums of the factors that the user has given.
     parameters : dict
         Parameters of the recipe that the blocks do not show.
-    digest : str, optional
-        A digest of the values of X. Reserved: not written or compared yet.
     """
 
     shape: tuple[int, ...]
     dtype: str
+    X: str
     n_components: int
     blocks: tuple[Block, ...]
     order: tuple[int, ...]
@@ -62,7 +63,6 @@ class Problem:
     revives: bool
     init: str
     parameters: dict[str, Any]
-    digest: str | None = field(default=None, compare=False)
 
     def packed(self) -> Any:
         """The problem for a file. Raises ValueError for custom sets, which a file cannot describe."""
@@ -74,6 +74,17 @@ class Problem:
                 f"checkpoint and resume_from do not support custom sets, which cannot be compared with those in a file "
                 f"({error}): fit without them, or use sets of partwise"
             ) from error
+
+
+def values_checksum(data: Data) -> str:
+    """The field ``X`` of a problem."""
+    return f"values with checksum {checksum(data)}"
+
+
+def factors_checksum(factors: Factors) -> str:
+    """The field ``init`` of a problem, for factors that the user has given."""
+    arrays = [f.collected() if isinstance(f, Held) else f for f in factors]
+    return f"factors with checksums {', '.join(checksum(DenseData(a, check=False)) for a in arrays)}"
 
 
 ROOMS = [vars(import_module(f"partwise.{room}")) for room in ("projections", "updates")]
@@ -93,9 +104,8 @@ def differences(there: object, here: object, name: str = "") -> Iterator[tuple[s
     """
     if is_dataclass(here) and type(there) is type(here):
         for one in fields(here):
-            if one.compare:
-                inner = f"{name}.{one.name}" if name else one.name
-                yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
+            inner = f"{name}.{one.name}" if name else one.name
+            yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
     elif isinstance(here, tuple) and isinstance(there, tuple) and len(there) == len(here):
         for i, pair in enumerate(zip(there, here, strict=True)):
             yield from differences(*pair, f"{name}[{i}]")
@@ -245,21 +255,6 @@ class Resumed:
         if isinstance(data, Chunked):
             activations = data.hold(Given(activations), activations.shape[1])
         return [activations, *others]
-
-    def restore(self, fit: Fit, mode: int) -> None:
-        """Restore the rest of the state of a fit that was made of `factors`; ``mode`` is updated next.
-
-        Other data is recognised by its loss, which must be that of the checkpoint.
-        """
-        fit.restore(self.fit)
-        loss, known, data = fit.first_loss(mode), float(self.history["losses"][-1]), fit.data
-        size = data.sqnorm if data.squared else abs(known)
-        if not abs(loss - known) <= np.sqrt(np.finfo(data.dtype).eps) * size:
-            raise ValueError(
-                f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: its factors leave a loss of "
-                f"{known:g} there, and of {loss:g} for this X and these parameters"
-            )
-        fit.restore(self.fit)  # for X in chunks, computing the loss has replaced the sums
 
 
 def same(a: Any, b: Any) -> bool:

@@ -140,6 +140,9 @@ class ChunkedFit(Fit):
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
         super().restore(snapshot)
+        if "last" not in snapshot:  # of a fit in memory, which keeps no sums
+            self.sum_up()
+            return
         cross, own = snapshot["last"]
         self.last, self.totals = Stats(cross, own, self.data.sqnorm), snapshot["totals"]
 
@@ -149,9 +152,13 @@ class ChunkedFit(Fit):
         return cast(Held, self.factors[0])
 
     def first_loss(self, mode: int) -> float:
-        """The loss at the start, from a pass that changes nothing."""
-        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
+        """The loss at the start."""
+        self.sum_up()
         return self.loss(mode)
+
+    def sum_up(self) -> None:
+        """Make a pass over X that changes nothing."""
+        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
 
     def statistics(self, mode: int) -> Stats:
         """The statistics of the components."""

@@ -194,7 +194,7 @@ def factorize(
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads):
         if resumed is not None:
-            resumed.restore(fit, order[0])
+            fit.restore(resumed.fit)
             watch.resume(**resumed.history)
         try:
             iterate(fit, watch, order, before, save)
@@ -205,7 +205,7 @@ def factorize(
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         for mode in range(1, len(factors)):
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
-    error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
+    error = exact_relative_error(data, factors, watch.losses[-1], fit.penalties())
     return Result(
         [f.collected() if isinstance(f, Held) else f for f in factors],
         np.array(watch.losses),
@@ -278,9 +278,9 @@ class Watch:
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
         """Record the loss after an iteration, and set ``reason`` if a stopping rule applies."""
         if np.isnan(loss):
+            when = f"after iteration {len(self.losses)}" if self.losses else "at the start"
             raise ValueError(
-                f"the loss is not a number after iteration {self.n_iter + bool(self.losses)}: the values of X were "
-                "changed while it was being fitted; fit again"
+                f"the loss is not a number {when}: the values of X were changed while it was being fitted; fit again"
             )
         self.losses.append(loss)
         self.times.append(clock() - self.started)

@@ -14,6 +14,8 @@ from ..updates import Known
 from .blocks import Block, fixed_encoder, nonnegative_encoder
 from .starts import Factors, Placed, Zeros
 
+CANCELLED = 16  # times √eps of what the loss is a difference of: a squared error below this has lost its digits
+
 
 def solve_samples(block: Block, data: Matrix, parts: Array, activations: Array) -> tuple[Array, float, Array]:
     """Solve for the activations, starting from ``activations`` (overwritten). Exact if the block's update is exact.
@@ -44,12 +46,12 @@ def shares(fits: Array, sqnorm: float) -> Array:
     return fits / sqnorm if sqnorm else np.zeros_like(fits)
 
 
-def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
-    """The relative error, from the loss or, near a perfect fit, from the residual, which is more accurate."""
-    error = relative_error(data.sqnorm, loss)
-    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
-        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
-    return error
+def exact_relative_error(data: Data, factors: Factors, loss: float, penalties: float = 0.0) -> float:
+    """The relative error, from the loss or, if its terms nearly cancel, from the residual, which is more accurate."""
+    left = loss - penalties
+    if not data.squared or 2 * left < CANCELLED * np.finfo(data.dtype).eps ** 0.5 * (data.sqnorm + 2 * penalties):
+        left = 0.5 * data.squared_error(factors)
+    return relative_error(data.sqnorm, left)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def candidates(data: Whole | Chunked, mode: int, r: int, rng: Generator) -> tupl
 def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """NNDSVD: the larger of the positive and the negative part of each singular pair of a truncated SVD.
 
-    Zeros are replaced by the mean, and the vectors are projected. Components beyond the rank of the SVD are random.
+    Zeros are replaced by the mean, and the vectors are projected. Components beyond the rank of X are random.
 
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
     factorization", Pattern Recognition 41 (2008).
@@ -152,8 +152,8 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
     from sklearn.utils.extmath import randomized_svd  # takes a second to import and is needed only here
 
     factors = random(data, r, sets, rng, known)
-    rank = min(r, *data.shape)
-    left, values, right = randomized_svd(data.matrix, rank, random_state=int(rng.integers(2**31)))
+    left, values, right = randomized_svd(data.matrix, min(r, *data.shape), random_state=int(rng.integers(2**31)))
+    rank = np.count_nonzero(values > max(data.shape) * np.finfo(data.dtype).eps * values[0])
     free = [j for j in range(r) if not any(j in s.kept for s in sets)]
     for p, j in enumerate(free[:rank]):
         u, v = left[:, p], right[p]

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import Data
+from ..data import Chunked, Data, Matrix, Tensor
+from ..data.matrix import scale_limit
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method, l1_norm
 from ..runtime.arrays import ArrayLike, DType
@@ -218,8 +219,13 @@ def _own_set(value: Projection, name: str) -> Projection:
     return value
 
 
-def as_known(value: ArrayLike | None, r: int, length: int, name: str, dtype: DType) -> Known | None:
-    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free."""
+def as_known(
+    value: ArrayLike | None, r: int, length: int, name: str, dtype: DType, data: Matrix | Chunked | Tensor | None = None
+) -> Known | None:
+    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free.
+
+    Their scale is checked against that of ``data``, because the other factor carries the ratio of the two.
+    """
     if value is None:
         return None
     given = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
@@ -241,6 +247,14 @@ def as_known(value: ArrayLike | None, r: int, length: int, name: str, dtype: DTy
             )
         if not rows[j].any():
             raise ValueError(f"{side} {j} of {name} is all zero: remove it, or set it to NaN to learn it")
+        if data is not None:
+            limit, peak, top = scale_limit(dtype), data.peak or 1.0, float(rows[j].max())
+            low, high = max(1, peak) / limit, min(1, peak) * limit
+            if not low <= top <= high:
+                raise ValueError(
+                    f"{side} {j} of {name} has the largest value {top:g}, outside the range {low:.0e} to {high:.0e} "
+                    f"that is safe in {dtype} beside this X: rescale it"
+                )
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
 
 

@@ -191,7 +191,7 @@ class MiniBatchSparseNMF(Parts):
         r = as_count(self.n_components, "n_components")
         self._rng = as_generator(self.random_state)
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
-        known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype)
+        known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype, data)
         if known is None:
             warn_of_capacity(sets[1], data)
         penalties = as_penalties(self.l1, self.l2, sets)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.validation import as_bytes
-from ..runtime.untrusted import UnreadableError, allow, limited, reading, size_of
+from ..runtime.untrusted import UnreadableError, allow, limited, reading
 from .arrays import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
@@ -105,7 +105,7 @@ def read(
         raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI can be read from several files")
     with limited(as_bytes(max_bytes, "max_bytes")), reading(paths[0]):
         table = form.read(paths if form.many else paths[0], inner, **given)
-        allow(paths[0], 8 * sum(table.X.shape), sum(map(size_of, paths)))  # the least that a fit takes
+        allow(paths[0], 8 * sum(table.X.shape), *paths)  # the least that a fit takes
         table = (table.transposed() if transpose else table).checked()
     return replace(table, X=replace(table.X, source=table.source)) if isinstance(table.X, LazyRows) else table
 

@@ -241,7 +241,9 @@ class AtMost(Checked):
 
 @dataclass(frozen=True)
 class FreeNorm(Checked):
-    """{t·y: t ≥ 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
+    """{t·y: t > 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
+
+    A column that is best at zero gets a norm too small to matter, because zeros have no sparsity.
 
     Parameters
     ----------
@@ -265,7 +267,9 @@ class FreeNorm(Checked):
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
         size = 0.0 if near is None else norm(near)
         self.unit.write(b, near / size if near is not None and size > 0 else None, out)
-        out *= norm(b) if self.keep else max(float(np.dot(out.astype(float), b)), 0.0)
+        kind, largest = np.finfo(out.dtype), norm(b)
+        wanted = largest if self.keep else float(np.dot(out.astype(float), b))
+        out *= max(wanted, float(kind.eps) * largest, float(kind.tiny / kind.eps))
 
     def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The nearest point of the set, even if ``keep`` is set."""

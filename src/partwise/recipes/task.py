@@ -14,7 +14,7 @@ import numpy as np
 
 from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
+from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
 from ..engine.loop import Result, factorize
 from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
 from ..engine.running import give_unit_norm
@@ -108,7 +108,7 @@ class Task:
         self.before = self.rng.bit_generator.state
         fixed = {name: self.options[name] for name in FIXED}
         self.known = [
-            as_known(rows, self.r, length, name, self.data.dtype)
+            as_known(rows, self.r, length, name, self.data.dtype, self.data)
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 
@@ -162,17 +162,19 @@ class Task:
                 **limits,
             )
 
-        own = blocks[: len(blocks) - len(more)]
+        sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
+        saved = self.checkpoint is not None or self.resumed is not None  # checksums take time
         problem = Problem(
             tuple(self.data.shape),
             self.data.dtype.name,
+            values_checksum(self.data) if saved else "",
             self.r,
             tuple(blocks),
             tuple(order),
             tuple(before),
             balance,
             revive,
-            name,
+            factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             dict(parameters or {}),
         )
         if self.resumed is not None:
@@ -186,7 +188,7 @@ class Task:
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.scaled_start(start, [b.sets for b in own], scaled), *more]
+                factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)

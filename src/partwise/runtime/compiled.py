@@ -24,6 +24,8 @@ from numba.core.caching import FunctionCache
 from numba.core.event import Event, Listener, register
 from numba.core.sigutils import normalize_signature
 
+from .threads import in_child
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger("partwise")
@@ -113,8 +115,12 @@ class Compiling(Listener):  # type: ignore[misc]
     """Measures the time spent compiling and loading kernels, and announces compilation once per process."""
 
     def __init__(self) -> None:
-        self.active, self.since, self.seconds, self.announced = 0, 0.0, 0.0, False
-        self.lock = threading.Lock()
+        self.since, self.seconds, self.announced = 0.0, 0.0, False
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the threads that compile now."""
+        self.active, self.lock = 0, threading.Lock()
 
     def timed(self, compile_for: Callable[..., object]) -> Callable[..., object]:
         """Wrap numba's compile step to measure its time. Time in which several threads compile counts once."""
@@ -155,6 +161,7 @@ class Compiling(Listener):  # type: ignore[misc]
 
 compiling = Compiling()
 register("numba:compile", compiling)
+in_child(compiling.forget)
 
 
 def clock() -> float:

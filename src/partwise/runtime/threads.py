@@ -10,6 +10,7 @@ A fit also reuses its scratch memory: allocating it anew in every pass costs as 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,12 @@ _threads: ContextVar[int] = ContextVar("threads", default=1)  # number of thread
 _scratch: ContextVar[dict[tuple[tuple[int, ...], DType], Array] | None] = ContextVar("scratch", default=None)
 
 
+def in_child(renew: Callable[[], Any]) -> None:
+    """Call ``renew`` in every process forked from this one, where threads are gone and locks may stay taken."""
+    if hasattr(os, "register_at_fork"):  # missing on Windows
+        os.register_at_fork(after_in_child=renew)
+
+
 @cache
 def controller() -> Any:
     """The thread pools of this process. Cached, because finding them is slow."""
@@ -43,6 +50,9 @@ def controller() -> Any:
 def pool(threads: int) -> ThreadPoolExecutor:
     """A pool of worker threads, reused by later fits."""
     return ThreadPoolExecutor(threads, thread_name_prefix="partwise")
+
+
+in_child(pool.cache_clear)
 
 
 def blas_threads() -> int:

@@ -25,6 +25,6 @@ class Divergence(Update):
             raise ValueError(
                 "Divergence needs data with the Kullback–Leibler divergence as its loss: use DivergenceData"
             )
-        scale = np.divide(1, stats.sums, out=np.zeros_like(stats.sums), where=stats.sums > 0)
-        factor *= stats.numerator * scale.astype(factor.dtype)
+        used = stats.sums > 0
+        factor *= np.divide(stats.numerator, stats.sums, out=np.zeros_like(stats.numerator), where=used, dtype=float)
         return factor, state

@@ -63,7 +63,7 @@ class Sequential(Update):
         orders = np.tile(np.arange(factor.shape[1]), (self.sweeps, 1))
         if self.order == "random":
             np.random.default_rng([self.seed, calls]).permuted(orders, axis=1, out=orders)
-        gram = np.ascontiguousarray(stats.gram, dtype=factor.dtype)
+        gram = stats.divisors(factor.dtype)
         thresholds = state.get("thresholds", np.full(factor.shape[1], np.nan)).copy()
         if sets.nonnegative:
             sweep_rows(factor, stats.cross, gram, orders)
