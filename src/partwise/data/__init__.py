@@ -11,8 +11,10 @@ import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from ..runtime.arrays import ArrayLike
 from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
@@ -65,7 +67,12 @@ def is_lazy(X: Any) -> bool:
         return False
 
 
-def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, observed: Any = None) -> Matrix | Chunked:
+def as_data(
+    X: Any,
+    memory_limit: int | None = None,
+    missing: bool = False,
+    observed: ArrayLike | None = None,
+) -> Matrix | Chunked:
     """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
     Dask arrays are not loaded. Other inputs that are `is_lazy` are loaded if they take at most ``memory_limit`` bytes
@@ -93,7 +100,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
     return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
 
 
-def as_dense(X: Any, missing: bool) -> DenseData:
+def as_dense(X: npt.ArrayLike, missing: bool) -> DenseData:
     """Wrap an array as data. With ``missing``, NaN marks a missing entry; without any NaN this is plain dense data."""
     if not missing:
         return DenseData(X)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import kl_div
 
 from ..runtime.threads import product, summed_product
@@ -17,7 +17,7 @@ from .protocols import Which
 class DenseData(Matrix):
     """A dense array in C or Fortran order. Other layouts are copied once."""
 
-    def __init__(self, X: Any, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, check: bool = True) -> None:
         array = as_floats(X)
         if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
             array = np.ascontiguousarray(array)

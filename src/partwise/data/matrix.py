@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
+from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
 from .protocols import Data, Form, Sliced, Which
@@ -22,7 +24,7 @@ class InMemory(ABC):
     """The base class of matrices and tensors in memory."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     matrix: Any
     squared = True
     complete = True
@@ -109,11 +111,11 @@ class Matrix(InMemory):
 
     def cross(self, rest: Array, mode: int) -> Array:
         """X·rest (mode 0) or Xᵀ·rest (mode 1). The next call for the same mode overwrites it."""
-        out = self.room(mode, rest.shape[1])
+        out = self.product_array(mode, rest.shape[1])
         self.multiply(rest, mode, out)
         return out
 
-    def room(self, mode: int, r: int) -> Array:
+    def product_array(self, mode: int, r: int) -> Array:
         """Return the array for products with ``r`` columns. Calls for the same mode reuse it."""
         shape = (self.shape[mode], r)
         if mode not in self._cross or self._cross[mode].shape != shape:
@@ -150,7 +152,7 @@ class Matrix(InMemory):
         """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
         return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         residual = self.residuals(factors, mode, np.array([i]))[:, 0]
         return lambda vectors, mode: residual
 
@@ -174,7 +176,7 @@ class Wrapped(ABC):
 
     @abstractmethod
     def folded(self, factors: Sequence[Array]) -> list[Array]:
-        """Factors of the same model in the form that ``data`` knows: what lies between them is multiplied in."""
+        """Return factors of the same model for ``data``, with any middle factor multiplied in."""
 
     @property
     def matrix(self) -> Any:
@@ -193,11 +195,10 @@ class Wrapped(ABC):
         return self.data.squared_error(self.folded(factors))
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, from its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        return self.data.left_of(self.folded(factors), mode, i)
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        return self.data.slice_residual(self.folded(factors), mode, i)
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         return self.data.residual_times(vectors, self.folded(factors), mode)
@@ -225,7 +226,7 @@ def checksum(data: Data) -> str:
 
 
 @kernel
-def square_sums(rows: Any) -> Any:
+def square_sums(rows: Array) -> Array:
     """The sum of squares of each row, in double precision."""
     sums = np.zeros(rows.shape[0])
     for i in range(rows.shape[0]):
@@ -236,7 +237,7 @@ def square_sums(rows: Any) -> Any:
     return sums
 
 
-def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
+def precision(dtype: DType, what: str = "X") -> DType:
     """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
     if dtype.kind not in "buif":
         reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
@@ -244,7 +245,7 @@ def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
 
-def as_floats(X: Any) -> Array:
+def as_floats(X: npt.ArrayLike) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
     check_kind(X)
     array = np.asarray(X)
@@ -252,7 +253,7 @@ def as_floats(X: Any) -> Array:
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def check_kind(X: Any) -> None:
+def check_kind(X: object) -> None:
     """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
@@ -264,12 +265,12 @@ def check_kind(X: Any) -> None:
         )
 
 
-def scale_limit(dtype: np.dtype[Any]) -> float:
+def scale_limit(dtype: DType) -> float:
     """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
     return float(np.finfo(dtype).max) ** 0.4
 
 
-def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
+def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
     """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
     limit = scale_limit(dtype)
     if largest > limit or least < largest < 1 / limit:
@@ -279,7 +280,7 @@ def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> Non
         )
 
 
-def check_values(least: float, largest: float, find: Any) -> None:
+def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]]) -> None:
     """Raise ValueError for NaN, infinite and negative values. ``find`` returns the indices and value of the first."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
         return

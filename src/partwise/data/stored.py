@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import ArrayLike
 from ..runtime.npy import mapped
 from ..runtime.untrusted import reading
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Start, Step, named
+from .chunks import Chunked, Held, Question, Start, Step, named
 from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
@@ -178,7 +179,7 @@ class StoredFile(Stored):
             done += got
 
 
-def as_stored(X: Any, limit: int = LIMIT) -> Stored:
+def as_stored(X: ArrayLike, limit: int = LIMIT) -> Stored:
     """Open a .npy file by its path, or wrap an array that can be sliced."""
     if not isinstance(X, str | os.PathLike):
         return Stored(X, limit)
@@ -239,7 +240,7 @@ class StoredData(Chunked):
                 chunk.first = self.bounds[k]
                 yield chunk
 
-    def total(self, question: Callable[[Matrix], Any]) -> Any:
+    def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):

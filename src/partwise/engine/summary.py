@@ -17,6 +17,14 @@ from ..statistics import Array
 from .validation import Sparsity, as_columns, as_count
 
 
+class Names(Protocol):
+    """One name for each feature or sample: a list, an array, or anything that can be indexed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> object: ...
+
+
 class FittedEstimator(Protocol):
     """A fitted estimator, as type checkers see it."""
 
@@ -56,8 +64,8 @@ class Summary:
     method: str | None = None
     shape: tuple[int, ...] | None = None
     mask: Array | None = None
-    feature_names: Any = None
-    sample_names: Any = None
+    feature_names: Names | None = None
+    sample_names: Names | None = None
 
     def __post_init__(self) -> None:
         if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
@@ -242,7 +250,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
 
 
-def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str, float]]:
+def strongest(values: Array, names: Names | None, kind: str, top: int) -> list[tuple[str, float]]:
     """The ``top`` largest positive values with their names, largest first."""
     top = min(top, len(values))
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))

@@ -16,15 +16,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import Data
+from ..data import Chunked, Data, Matrix, Tensor
 from ..data.matrix import scale_limit
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method, l1_norm
+from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
 
 OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
+Penalty: TypeAlias = float | Sequence[float] | Array
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -53,35 +55,35 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def as_count(value: Any, name: str) -> int:
+def as_count(value: object, name: str) -> int:
     """Return ``value`` as an int of at least 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
     return int(value)
 
 
-def as_switch(value: Any, name: str) -> bool:
+def as_switch(value: object, name: str) -> bool:
     """Return ``value`` as True or False."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise ValueError(f"{name}={value!r}: give True or False")
     return bool(value)
 
 
-def as_verbosity(value: Any) -> bool:
+def as_verbosity(value: object) -> bool:
     """Whether ``verbose``, an int of at least 0 or a bool, enables the progress line."""
     if not isinstance(value, numbers.Integral | np.bool_) or value < 0:
         raise ValueError(f"verbose={value!r}: give 0 for no output, or 1 for a progress line")
     return bool(value)
 
 
-def as_jobs(value: Any, name: str) -> int:
+def as_jobs(value: object, name: str) -> int:
     """Return the number of threads or processes. As in joblib, −1 is one per core, −2 one fewer, and so on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1, or -1 for one per core")
     return int(value) if value > 0 else max((os.cpu_count() or 1) + 1 + int(value), 1)
 
 
-def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
+def as_amount(value: object, name: str, most: float = sys.float_info.max) -> float:
     """Return ``value`` as a float from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= most:
         raise ValueError(
@@ -90,7 +92,7 @@ def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
     return float(value)
 
 
-def as_bytes(value: Any, name: str) -> int | None:
+def as_bytes(value: object, name: str) -> int | None:
     """Return a number of bytes, given as a number or as a string such as "500 MB" or "2 GiB"; None stays None."""
     if value is None:
         return None
@@ -103,7 +105,7 @@ def as_bytes(value: Any, name: str) -> int | None:
     raise ValueError(f"{name}={value!r}: give a number of bytes, or a string such as '500 MB' or '2 GiB'")
 
 
-def as_path(value: Any, name: str) -> Path | None:
+def as_path(value: object, name: str) -> Path | None:
     """Return ``value`` as a path; None stays None."""
     if value is None:
         return None
@@ -112,19 +114,19 @@ def as_path(value: Any, name: str) -> Path | None:
     return Path(value)
 
 
-def as_choice(value: Any, name: str, choices: Sequence[str]) -> Any:
+def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
     return value
 
 
-def as_side(value: Any) -> int:
+def as_side(value: object) -> int:
     """The mode of "activations" (0) or "components" (1)."""
     return ("activations", "components").index(as_choice(value, "side", ("activations", "components")))
 
 
-def as_penalty(value: Any, name: str) -> tuple[float, float]:
+def as_penalty(value: Penalty, name: str) -> tuple[float, float]:
     """Return a penalty as (on activations, on components). A single number applies to the activations."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 else (value, 0.0)
     numeric = [isinstance(p, numbers.Real) and not isinstance(p, bool) and 0 <= float(p) < np.inf for p in pair]
@@ -133,7 +135,7 @@ def as_penalty(value: Any, name: str) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def as_penalties(l1: Any, l2: Any, sets: Sequence[Columns]) -> list[tuple[float, float]]:
+def as_penalties(l1: Penalty, l2: Penalty, sets: Sequence[Columns]) -> list[tuple[float, float]]:
     """Return (l1, l2) for each mode. Raises ValueError for a penalty on one side if the other side can grow instead."""
     penalties = list(zip(as_penalty(l1, "l1"), as_penalty(l2, "l2"), strict=True))
     for mode, name in ((0, "activations"), (1, "components")):
@@ -174,7 +176,7 @@ def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = 
     return Columns.same(_as_set(sparsity, method, name), r)
 
 
-def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -> list[Columns]:
+def one_sided(activation_sparsity: Sparsity, sparsity: Sparsity, r: int, method: Method) -> list[Columns]:
     """Return the sets of activations and components, at most one of which has a sparsity."""
     if sparsity is not None and activation_sparsity is not None:
         raise ValueError(
@@ -184,7 +186,7 @@ def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -
     return [as_columns(activation_sparsity, r, method, "activation_sparsity"), as_columns(sparsity, r, method)]
 
 
-def _as_set(value: Any, method: Method, name: str) -> Projection:
+def _as_set(value: object, method: Method, name: str) -> Projection:
     if isinstance(value, Projection) and not isinstance(value, type):
         return _own_set(value, name)
     if value is None:
@@ -217,19 +219,21 @@ def _own_set(value: Projection, name: str) -> Projection:
     return value
 
 
-def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any], data: Any = None) -> Known | None:
+def as_known(
+    value: ArrayLike | None, r: int, length: int, name: str, dtype: DType, data: Matrix | Chunked | Tensor | None = None
+) -> Known | None:
     """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free.
 
-    Their scale is checked beside that of ``data``, because the other factor carries the ratio of the two.
+    Their scale is checked against that of ``data``, because the other factor carries the ratio of the two.
     """
     if value is None:
         return None
-    rows = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    given = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     side = "row" if name == "fixed_components" else "column"
-    rows = rows if side == "row" or rows.ndim != 2 else rows.T
+    rows = given if side == "row" or given.ndim != 2 else given.T
     if rows.ndim != 2 or rows.dtype.kind not in "buif" or rows.shape[1] != length:
         raise ValueError(
-            f"{name} has shape {np.shape(value)}: give one {side} of {length} numbers for each known component"
+            f"{name} has shape {given.shape}: give one {side} of {length} numbers for each known component"
         )
     if len(rows) > r:
         raise ValueError(f"{name} has {len(rows)} {side}s for n_components={r}: raise n_components, or remove {side}s")

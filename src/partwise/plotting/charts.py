@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import Model, Summary, as_matrix, asked_intervals, summary
+from ..engine.summary import Model, Names, Summary, as_matrix, asked_intervals, summary
 from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
 from .figures import COLOURS, INK, Canvas, documented, line_style, new_figure, open_frame
@@ -210,7 +210,7 @@ def activations(
     return figure
 
 
-def activations_of(model: Model) -> tuple[Array, Sequence[str] | None]:
+def activations_of(model: Model) -> tuple[Array, Names | None]:
     """Activations (samples × r), and the sample names if the model has them."""
     if not any(hasattr(model, name) for name in ("fit", "factors", "components")):
         return as_matrix(model, "activations", "samples × parts"), None

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
+from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
 from ..engine.loop import Result, factorize
@@ -83,6 +83,8 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 class Task:
     """Validated X, number of components and options of a fit. `run` fits."""
 
+    data: Matrix | Chunked | Tensor
+
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
         self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
@@ -95,7 +97,7 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data: Any = self.read(X)
+        self.data = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
@@ -110,7 +112,7 @@ class Task:
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 
-    def read(self, X: Any) -> Data:
+    def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
         data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
@@ -270,6 +272,7 @@ class Task:
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
+        assert not isinstance(self.data, Tensor)
         factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
         if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
             factors[0][self.data.unseen] = 0
