@@ -32,7 +32,7 @@ UPWARD = {  # functions that import upwards, each time they are called
     "estimators/base.py": {"plot", "report", "save"},
     "estimators/notebook.py": {"small_gallery"},
 }
-FIELDS = {"brain", "cells"}  # modules of the package, though their files lie in fields/
+FIELDS = {"brain", "cells", "sound"}  # modules of the package, though their files lie in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
 

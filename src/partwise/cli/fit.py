@@ -106,9 +106,10 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
     import numpy as np
 
     from .. import cells
+    from ..engine.origins import Sound
     from ..io import write_activations, write_components
 
-    if table.feature_names is not None:
+    if table.feature_names is not None and not isinstance(table.origin, Sound):  # the origin of sound has its names
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
     model.save(targets["model"])
@@ -118,18 +119,15 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
     if "activations" in targets:
         write_activations(targets["activations"], activations, table.sample_names)
     if "picture" in targets:
-        draw(targets["picture"], model, table.feature_names or ("",))
+        draw(targets["picture"], model)
 
 
-def draw(path: Path, model: Any, names: tuple[str, ...]) -> None:
-    """Draw the components as `gallery` does; those of a spectrogram over frequency."""
+def draw(path: Path, model: Any) -> None:
+    """Draw the components."""
     from ..plotting import gallery
 
-    audio: dict[str, Any] = {}
-    if all(name.endswith(" Hz") for name in names):
-        audio = {"kind": "lines", "x": [float(name[:-3]) for name in names], "x_label": "frequency (Hz)"}
     with replacing(path) as fresh:
-        gallery(model, **audio).savefig(fresh)
+        gallery(model).savefig(fresh)
 
 
 def report(options: argparse.Namespace, model: Any, table: Table, targets: dict[str, Path], stopped: bool) -> None:

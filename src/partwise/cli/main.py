@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..version import __version__
-from . import convert, demo, fit, info, select, show, transform
+from . import convert, demo, fit, info, select, separate, show, transform
 from .common import FORMATS, UsageError
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
-COMMANDS = (info, select, fit, show, transform, convert, demo)
+COMMANDS = (info, select, fit, separate, show, transform, convert, demo)
 
 EPILOG = """\
 first steps:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.origins import Sound
 from ..engine.summary import Summary, summary
 from ..engine.validation import as_count
 from ..plotting import activations as activations_map
@@ -87,7 +88,7 @@ def report(
         f"<header><h1>{heading}</h1>{opening(known)}</header>",
         facts(known),
         "<h2>Parts</h2>",
-        f"<p>{words_on_pictures(type(look).__name__)}</p>",
+        f"<p>{words_on_pictures(type(look).__name__, known)}</p>",
         gallery(known, look),
         charts(known),
         "<h2>Part by part</h2>",
@@ -149,8 +150,10 @@ def facts(known: Summary) -> str:
     return f'<dl class="facts">{"".join(boxes)}</dl>'
 
 
-def words_on_pictures(kind: str) -> str:
+def words_on_pictures(kind: str, known: Summary) -> str:
     """How to read the plots of parts."""
+    if kind == "Lines" and isinstance(known.origin, Sound):
+        return f"Spectra from 0 to {known.origin.frequencies[-1]:g} Hz; each part has its own scale."
     return {
         "Images": "Blank is zero; each part is scaled to its largest weight.",
         "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
@@ -168,7 +171,8 @@ def charts(known: Summary) -> str:
         picture = sparsity_histogram(known, title="", figure=new_figure(*CHART))
         drawn.append(("Sparsity" + words_on_sparsity(known), picture))
     if known.activations is not None:
-        picture = activations_map(known, ordered=True, figure=new_figure(*CHART))
+        ordered = not isinstance(known.origin, Sound)  # sound over time
+        picture = activations_map(known, ordered=ordered, figure=new_figure(*CHART))
         drawn.append(("Activations", picture))
     if not drawn:
         return ""
