@@ -1,4 +1,4 @@
-"""What parts of given sparsities can make up at most: a theorem, its warning, and the error that it promises."""
+"""The capacity of components of given sparsity: the bound, its warning, and the lower bound on the error."""
 
 import re
 import warnings
@@ -11,7 +11,7 @@ from partwise.engine.validation import effective_size
 
 
 def warned(X, r, sparsity, **more):
-    """What the warning says of X, or None; and the fit."""
+    """The warning's text (or None), and the fit."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", pw.CapacityWarning)
         result = pw.ssnmf(X, r, sparsity=sparsity, random_state=0, **more)
@@ -21,8 +21,8 @@ def warned(X, r, sparsity, **more):
 
 @pytest.mark.parametrize("sparsity", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("overlap", [False, True])
-def test_what_such_parts_make_up_is_not_said_to_be_impossible(sparsity, overlap, rng):
-    """No X = activations·components has a larger effective size than its parts in all, be it a little."""
+def test_no_warning_for_data_made_of_such_components(sparsity, overlap, rng):
+    """X = activations·components never has a larger effective size than its components together."""
     part, r = pw.Hoyer(sparsity), 4
     components = np.stack([part(rng.random(40) ** 3) for _ in range(r)])
     if not overlap:  # disjoint and flat: as large as can be
@@ -33,7 +33,7 @@ def test_what_such_parts_make_up_is_not_said_to_be_impossible(sparsity, overlap,
     assert "cannot reproduce" not in (warned(X, r, sparsity, max_iter=1, tol=0)[0] or "")
 
 
-def test_disjoint_flat_parts_of_equal_weight_meet_the_bound():
+def test_disjoint_flat_components_of_equal_weight_attain_the_bound():
     X = np.kron(np.eye(4), np.ones(10))
     assert effective_size(np.linalg.norm(X, axis=0)) == pytest.approx(40)
     level = float(pw.hoyer_sparsity(X[0]))
@@ -43,7 +43,7 @@ def test_disjoint_flat_parts_of_equal_weight_meet_the_bound():
 
 @pytest.mark.parametrize("sparsity", [0.75, 0.9])
 @pytest.mark.parametrize("r", [1, 3])
-def test_the_error_is_at_least_what_the_warning_says(sparsity, r, rng):
+def test_error_is_at_least_the_bound_in_the_warning(sparsity, r, rng):
     X = rng.random((30, 50)) * rng.random(50)
     said, result = warned(X, r, sparsity, max_iter=50, tol=0)
     least = float(re.search(r"relative error is at least (\d\.\d\d)", said)[1])
@@ -55,8 +55,8 @@ def test_the_error_is_at_least_what_the_warning_says(sparsity, r, rng):
 
 
 @pytest.mark.parametrize("floor", [0, 1e-6, 1e-3])
-def test_a_little_of_everything_is_not_held_against_the_parts(floor, rng):
-    """As where a window leaks into all frequencies, or a loose mask has voxels outside of the brain."""
+def test_small_values_in_all_features_weaken_the_warning(floor, rng):
+    """For example spectral leakage, or a loose mask with voxels outside of the brain."""
     X = np.full((20, 400), float(floor))
     X[:, :20] += rng.random((20, 20))
     said = warned(X, 4, 0.85, max_iter=1, tol=0)[0]
@@ -64,7 +64,7 @@ def test_a_little_of_everything_is_not_held_against_the_parts(floor, rng):
     assert "cannot reproduce" in warned(X, 1, 0.85, max_iter=1, tol=0)[0]
 
 
-def test_what_is_missing_promises_no_error(rng):
+def test_no_error_bound_with_missing_entries(rng):
     X = rng.random((20, 50))
     X[3, 4] = np.nan
     said, _ = warned(X, 1, 0.9, max_iter=1, tol=0, missing="em")
@@ -72,6 +72,6 @@ def test_what_is_missing_promises_no_error(rng):
     assert "relative error" not in said
 
 
-def test_zero_has_no_size():
+def test_effective_size_of_zero():
     assert effective_size(np.zeros(3)) == 0
     assert warned(np.zeros((4, 9)), 1, 0.9, max_iter=1, tol=0)[0] is None

@@ -1,4 +1,4 @@
-"""ssnmf: exactly the sparsity asked for, and the paper's algorithm to the letter where asked."""
+"""ssnmf: exactly the requested sparsity, and the paper's algorithm with ``faithful=True``."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def test_the_sparsity_is_exact(X, asked, projection, dtype, faithful):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_projections_give_equal_answers(X, solver):
+def test_projections_agree(X, solver):
     fits = [
         pw.ssnmf(X, 4, sparsity=0.5, projection=p, solver=solver, max_iter=20, tol=0, random_state=0) for p in METHODS
     ]
@@ -56,7 +56,7 @@ def test_projections_give_equal_answers(X, solver):
 
 
 def sparse_opt(b, k):
-    """The paper's Algorithm 2, by trying every size of support."""
+    """The paper's Algorithm 2, trying every support size."""
     order = np.argsort(-b)
     best, gain = None, -np.inf
     for p in range(int(k * k) + 1, len(b) + 1):
@@ -152,12 +152,12 @@ def test_capacity_is_warned_of_with_the_numbers(rng):
         {"activation_sparsity": 0.95},
     ],
 )
-def test_where_there_is_room_nothing_is_warned_of(rng, fit):
+def test_no_warning_with_enough_capacity(rng, fit):
     result = pw.ssnmf(rng.random((20, 100)), 3, max_iter=1, random_state=0, **fit)
     assert result.n_iter == 1
 
 
-def test_features_of_zeros_need_no_room(rng):
+def test_zero_features_do_not_count(rng):
     X = np.zeros((20, 100))
     X[:, :15] = rng.random((20, 15))
     assert pw.ssnmf(X, 3, sparsity=0.8, max_iter=1, random_state=0).n_iter == 1  # 24 effective features for 15

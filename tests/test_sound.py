@@ -180,7 +180,7 @@ def test_a_model_reads_more_sound_in_the_same_way(here, noise, capsys):
     np.save("x.npy", again.X)
     assert main(["transform", "x.pw", "x.npy", "--out", "array.csv", "-q"]) == 0
     assert main(["transform", "x.pw", "fast.wav", "--out", "fast.csv"]) == 1
-    assert "fast.wav has 16000 samples per second, not 8000: resample it" in capsys.readouterr().err
+    assert "fast.wav cannot be read: it has 16000 samples per second, not 8000: resample it" in capsys.readouterr().err
     assert main(["transform", "x.pw", "x.wav", "--window", "128", "--out", "wide.csv"]) == 1
     assert "x.wav has 65 features, but x.pw has 33" in capsys.readouterr().err
 
@@ -215,7 +215,7 @@ def test_pictures_are_over_hertz_and_seconds(here, noise):
     [
         (np.zeros(500), {"rate": None}, "rate is missing"),
         (np.zeros(500), {"rate": 44.1}, "rate=44.1: give a whole number"),
-        (np.zeros(50), {}, "window=64 is outside 2 to 50, the number of samples in the sound"),
+        (np.zeros(50), {}, "window=64 is outside 2 to 50, the number of samples"),
         (np.zeros(500), {"window": 1}, "window=1 is outside 2 to 500"),
         (np.zeros(500), {"hop": 0}, "hop=0: give a whole number of at least 1"),
         (np.zeros(500), {"hop": 33}, "hop=33 is too large to separate sound: give at most half of the window"),
@@ -227,10 +227,10 @@ def test_pictures_are_over_hertz_and_seconds(here, noise):
         (np.full(500, np.nan), {}, "the sound contains NaN or infinity"),
         ("missing.wav", {"rate": None}, "there is no file missing.wav"),
         ("empty.wav", {"rate": None}, "empty.wav is empty"),
-        ("text.wav", {"rate": None}, "text.wav is not a readable sound file"),
+        ("text.wav", {"rate": None}, "text.wav cannot be read"),
         ("table.csv", {"rate": None}, "applies only to sound"),
-        ("no.wav", {"rate": None}, "window=64 is outside 2 to 0"),
-        ("ok.wav", {"rate": 44100}, "ok.wav has 8000 samples per second, not 44100"),
+        ("no.wav", {"rate": None}, "no.wav cannot be read: window=64 is outside 2 to 0"),
+        ("ok.wav", {"rate": 44100}, "ok.wav cannot be read: it has 8000 samples per second, not 44100"),
     ],
 )
 def test_what_cannot_be_separated(here, sound, changed, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.options import FLAGS
-from .common import UsageError, add_sound, add_verbosity, check_targets, read_data
+from .common import UsageError, add_max_bytes, add_sound, add_verbosity, check_targets, read_data
 from .fit import report
 from .fixed import set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model
@@ -27,7 +27,9 @@ The sum of the files is the recording. The model of the spectrogram is written t
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     parser.add_argument("data", nargs=1, metavar="SOUND", help=".wav, .flac or .ogg file")
-    add_sound(parser.add_argument_group("Input options"))
+    group = parser.add_argument_group("Input options")
+    add_max_bytes(group)
+    add_sound(group)
     parser.set_defaults(transpose=False, mask=None, row_names=None)
     add_model_options(parser)
     group = parser.add_argument_group("Output")

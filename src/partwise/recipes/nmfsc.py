@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_columns, warn_of_capacity
+from ..engine.validation import Sparsity, as_columns, warn_of_capacity
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Task, recipe
@@ -18,8 +18,8 @@ def nmfsc(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any = None,
-    activation_sparsity: Any = None,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
     projection: Method = "hoyer",
     **options: Unpack[Keywords],
 ) -> Result:
@@ -33,18 +33,11 @@ def nmfsc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
         is an interval.
     projection : {"hoyer", "fast", "sorted"}
         The algorithm of the projection: Hoyer's, or a faster one. All give the same result.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
