@@ -104,8 +104,15 @@ def test_another_recording_with_the_same_spectra(noise, tmp_path):
     np.testing.assert_allclose(again.sounds, found.sounds, atol=1e-6)
     soundfile.write(tmp_path / "x.wav", noise[:1000], RATE, subtype="DOUBLE")
     assert separate_with(found.model, tmp_path / "x.wav").sounds.shape == (2, 1000)
-    with pytest.raises(ValueError, match="does not have the rate of the model, 8000 Hz"):
+    with pytest.raises(ValueError, match="rate=44100, but the model has 8000: resample"):
         separate_with(found.model, noise, rate=44100)
+    with pytest.raises(ValueError, match="give 126 frames × 2 components"):
+        separate_with(found.model, noise, rate=RATE, activations=np.ones((100, 2)))
+    (tmp_path / "y.wav").write_text("not sound")
+    with pytest.raises(pw.UnreadableError, match=r"y\.wav cannot be read"):
+        separate_with(found.model, tmp_path / "y.wav")
+    with pytest.raises(ValueError, match="hop=40 is too large"):
+        separate_with(found.model.keep(origin=Sound(RATE, 64, 40)), noise, rate=RATE)
     with pytest.raises(ValueError, match=r"model\.keep\(origin=table\.origin\)"):
         separate_with(pw.SparseNMF(2, max_iter=1, tol=0).fit(np.eye(33)), noise, rate=RATE)
 

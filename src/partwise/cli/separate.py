@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
     model = build_model(options)
     table = read_data(options)
-    check_separable(table)
+    check_separable(table.origin, table.source)
     set_fixed(model, options, table)
     targets = check_folder(options, model.n_components)
     model.set_params(verbose=int(not options.quiet))

@@ -102,7 +102,7 @@ def separate(
     """
     model = SparseNMF(n_components, sparsity=sparsity, **options)
     table = spectrogram(sound, rate=rate, window=window, hop=hop)
-    check_separable(table)
+    check_separable(table.origin, table.source)
     activations = model.fit_transform(table.X)
     model.keep(activations, table.sample_names, origin=table.origin)
     return separate_with(model, sound, rate=rate, activations=activations)
@@ -130,13 +130,20 @@ def separate_with(model: Any, sound: Any, *, rate: int | None = None, activation
     origin = getattr(model, "origin_", None)
     if not isinstance(origin, Sound):
         raise ValueError("the model does not know how its spectrogram was made: call model.keep(origin=table.origin)")
+    check_separable(origin, "the model")
+    if isinstance(sound, str | os.PathLike):
+        samples, rate = load_sound(files_of(sound)[0])
+    else:
+        samples = as_samples(sound)
+    if rate != origin.rate:
+        raise ValueError(f"the sound has rate={rate}, but the model has {origin.rate}: resample the sound")
     if activations is None:
-        table = spectrogram(sound, rate=rate, window=origin.window, hop=origin.hop)
-        check_separable(table)
-        if table.origin != origin:
-            raise ValueError(f"{table.source} does not have the rate of the model, {origin.rate} Hz: resample it")
-        activations = model.transform(table.X)
-    samples = load_sound(files_of(sound)[0])[0] if isinstance(sound, str | os.PathLike) else as_samples(sound)
+        activations = model.transform(spectrogram(samples, **vars(origin)).X)
+    frames = len(samples) // origin.hop + 1
+    if np.shape(activations) != (frames, model.n_components_):
+        raise ValueError(
+            f"activations have shape {np.shape(activations)}: give {frames} frames × {model.n_components_} components"
+        )
     spectra = model.inverse_transform(np.eye(model.n_components_))
     return Separation(masked(samples, origin, np.asarray(activations), spectra), origin.rate, model)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.origins import Sound
+from ..engine.origins import Origin, Sound
 from ..engine.validation import as_count
-from ..runtime.untrusted import allow
+from ..runtime.untrusted import allow, reading
 from ..statistics import Array
 from .table import Table, extra
 
@@ -29,9 +29,10 @@ def read_sound(path: Path, inner: str = "", *, window: int = WINDOW, hop: int = 
 def load_sound(path: Path) -> tuple[Array, int]:
     """Samples (× channels, if there are several) from -1 to 1, and the rate."""
     soundfile = extra("soundfile", "sound", "a sound file")
-    about = soundfile.info(path)
-    allow(path, 8 * about.frames * (about.channels + SPECTRUM))
-    sound, rate = soundfile.read(path)
+    with reading(path):
+        about = soundfile.info(path)
+        allow(path, 8 * about.frames * (about.channels + SPECTRUM))
+        sound, rate = soundfile.read(path)
     return sound, int(rate)
 
 
@@ -68,12 +69,13 @@ def transform_of(origin: Sound) -> Any:
     return ShortTimeFFT(hann(origin.window, sym=False), origin.hop, origin.rate)
 
 
-def check_separable(table: Table) -> None:
-    """Raise an error if a table is not a spectrogram that can be turned back into sound."""
-    if not isinstance(table.origin, Sound):
-        raise ValueError(f"{table.source} is not sound: give a file of type {' '.join(SOUNDS)}")
-    if 2 * table.origin.hop > table.origin.window:
-        raise ValueError(f"hop={table.origin.hop} is too large to separate sound: give at most half of the window")
+def check_separable(origin: Origin | None, source: object) -> Sound:
+    """Return the origin of a spectrogram if that can be turned back into sound; raise an error otherwise."""
+    if not isinstance(origin, Sound):
+        raise ValueError(f"{source} is not sound: give a file of type {' '.join(SOUNDS)}")
+    if 2 * origin.hop > origin.window:
+        raise ValueError(f"hop={origin.hop} is too large to separate sound: give at most half of the window")
+    return origin
 
 
 def masked(sound: Array, origin: Sound, activations: Array, spectra: Array) -> Array:

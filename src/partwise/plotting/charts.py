@@ -220,7 +220,7 @@ def over_time(values: Array, sound: Sound, words: Sequence[str], title: str | No
     axis = figure.subplots()
     half = sound.hop / sound.rate / 2  # a frame is drawn around its centre
     ends = (-half, sound.times(n)[-1] + half, r - 0.5, -0.5)
-    colours: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": scale(values)}
+    colours: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": full_scale(values)}
     image = axis.imshow(values.T, extent=ends, aspect="auto", interpolation="nearest", **colours)
     figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
     step = -(-r // 30)
