@@ -75,7 +75,7 @@ test-all:
 
 # the oldest Python and the minimum versions in pyproject.toml; that matplotlib uses deprecated names of pyparsing
 LEAST := estimators estimators_hostile transform imports projections sets sparsity rivals cp selection saved archive io \
-	io_hostile known_files stored stored_hostile cluster cells brain plotting download
+	io_hostile known_files stored stored_hostile cluster cells brain sound plotting download
 least:
 	$(MAKE) .venv-least/least PYTHON=$(shell command -v python3.11 || echo $(PYTHON)) VENV=.venv-least
 	.venv-least/bin/pytest -n 2 -m "not slow" -W ignore::pyparsing.warnings.PyparsingDeprecationWarning $(LEAST:%=tests/test_%.py)

@@ -112,7 +112,7 @@ def test_images_are_opened_as_images_only(tmp_path):
     assert "cannot identify image file" in outcome(BROKEN[".png, an EPS"](tmp_path))
 
 
-@pytest.mark.parametrize("limit", [None, 8000])
+@pytest.mark.parametrize("limit", [None, 24000])
 def test_a_damaged_chunk_is_named_during_a_fit(tmp_path, limit):
     damaged_zarr(tmp_path / "x.zarr")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .engine.validation import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
-    from .fields import brain as brain, cells as cells
+    from .fields import brain as brain, cells as cells, sound as sound
     from .pages import report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
@@ -57,11 +57,11 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
     "selection": ("Selection", "select"),
 }
-_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting", "sound")
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}
 
 __all__ = [*sorted(_HOMES), *_ROOMS, "__version__"]
-__path__.append(str(Path(__file__).parent / "fields"))  # partwise.brain and partwise.cells are modules
+__path__.append(str(Path(__file__).parent / "fields"))  # partwise.brain, cells and sound are modules
 
 
 def __getattr__(name: str) -> Any:

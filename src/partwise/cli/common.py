@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..engine.origins import Origin
     from ..io import Table
 
 FORMATS = """\
@@ -40,6 +41,11 @@ def add_data(parser: Any) -> None:
         help="whether the first column of a table holds row names (default: detect)",
     )
     add_max_bytes(group)
+    add_sound(group)
+
+
+def add_sound(group: Any) -> None:
+    """Add the options of sound."""
     group.add_argument("--window", type=int, metavar="N", help="audio: frame length in samples (default: 1024)")
     group.add_argument("--hop", type=int, metavar="N", help="audio: distance between frames in samples (default: 256)")
 
@@ -60,14 +66,18 @@ def add_verbosity(parser: Any) -> None:
     group.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def read_data(options: argparse.Namespace) -> Table:
-    """Read the data that the options name."""
+def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Table:
+    """Read the data that the options name; sound like that of ``origin``, if any."""
+    from ..engine.origins import Sound
     from ..io import read
+    from ..io.sound import SOUNDS
 
     for name in options.data:
         if name.endswith(".pw"):
             raise UsageError(f"{name} is a model, not data: `partwise show {name}` describes it")
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
+    if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
+        settings |= {name: value for name, value in vars(origin).items() if settings.get(name) is None}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
 

@@ -173,9 +173,10 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], 
     import numpy as np
 
     from .. import cells
+    from ..engine.origins import Sound
     from ..io import write_activations, write_components
 
-    if table.feature_names is not None:
+    if table.feature_names is not None and not isinstance(table.origin, Sound):  # the origin of sound has its names
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
     writers: dict[str, Callable[[Path], Any]] = {
@@ -184,20 +185,17 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], 
             path, model.components_, table, activations=activations, about=cells.fit_record(model)
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),
-        "picture": lambda path: draw(path, model, table.feature_names or ("",)),
+        "picture": lambda path: draw(path, model),
     }
     return write_outputs(targets, writers, debug)
 
 
-def draw(path: Path, model: Any, names: tuple[str, ...]) -> None:
-    """Draw the components as `gallery` does; those of a spectrogram over frequency."""
+def draw(path: Path, model: Any) -> None:
+    """Draw the components."""
     from ..plotting import gallery
 
-    audio: dict[str, Any] = {}
-    if all(name.endswith(" Hz") for name in names):
-        audio = {"kind": "lines", "x": [float(name[:-3]) for name in names], "x_label": "frequency (Hz)"}
     with replacing(path) as fresh:
-        gallery(model, **audio).savefig(fresh)
+        gallery(model).savefig(fresh)
 
 
 def facts_of(model: Any, stopped: bool) -> dict[str, Any]:

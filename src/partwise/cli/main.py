@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Any
 
 from ..version import __version__
-from . import convert, demo, fit, info, select, show, transform
+from . import convert, demo, fit, info, select, separate, show, transform
 from .common import FORMATS, UsageError, visible
 from .wording import with_flags
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
-COMMANDS = (info, select, fit, show, transform, convert, demo)
+COMMANDS = (info, select, fit, separate, show, transform, convert, demo)
 
 EPILOG = """\
 first steps:

@@ -24,6 +24,7 @@ USAGE = "MODEL DATA [DATA …] --out FILE [options]"
 EXAMPLES = """\
   partwise transform cells.pw new-cells.csv --out activations.csv
   partwise transform subjects.pw 'new/*.nii.gz' --mask mask.nii.gz --out activations.csv
+  partwise transform song.pw new-song.wav --out when.csv      window and hop are stored in the model
 """
 
 
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     model = load_matrix_model(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
-    table = read_data(options)
+    table = read_data(options, getattr(model, "origin_", None))
     check_kept(table)
     known = tuple(map(str, getattr(model, "feature_names_in_", ())))
     X = with_features(table, known, model.n_features_in_, options.model)

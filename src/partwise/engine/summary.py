@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
 from ..statistics import Array
+from .origins import Origin
 from .validation import Sparsity, as_columns, as_count
 
 
@@ -66,6 +67,7 @@ class Summary:
     mask: Array | None = None
     feature_names: Names | None = None
     sample_names: Names | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
@@ -174,7 +176,7 @@ def _of_estimator(model: Any) -> Summary:
     else:
         asked = asked_intervals(sparsity, len(parts))
         words = in_words(asked)
-    shape = getattr(model, "part_shape_", None)
+    shape, origin = getattr(model, "part_shape_", None), getattr(model, "origin_", None)
     return Summary(
         parts,
         np.asarray(hoyer_sparsity(parts, axis=1)),
@@ -191,8 +193,9 @@ def _of_estimator(model: Any) -> Summary:
         method=type(model).__name__ + (f", recipe {recipe}" if recipe else ""),
         shape=None if shape is None else tuple(shape),
         mask=getattr(model, "part_mask_", None),
-        feature_names=getattr(model, "feature_names_in_", None),
+        feature_names=getattr(model, "feature_names_in_", getattr(origin, "feature_names", None)),
         sample_names=getattr(model, "sample_names_", None),
+        origin=origin,
     )
 
 
