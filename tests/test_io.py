@@ -92,6 +92,31 @@ def test_tables_of_all_sorts(tmp_path, text, samples, features, first):
     assert table.X[0, 0] == first
 
 
+@pytest.mark.parametrize("header", ["", "two lines\nof comments", "n " * 5000])
+@pytest.mark.parametrize("delimiter", [" ", "   ", "\t"])
+@pytest.mark.parametrize("width", [1, 3, 300])
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz"])
+def test_what_savetxt_writes(tmp_path, rng, header, delimiter, width, ending):
+    X = rng.random((2, width))
+    np.savetxt(tmp_path / f"x{ending}", X, header=header, delimiter=delimiter)
+    table = read(tmp_path / f"x{ending}")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.feature_names is None
+
+
+def test_other_tables_in_txt(tmp_path):
+    for text, features, first in (
+        ("a,b\n1,2\n", ("a", "b"), [1, 2]),
+        ("1\t2\n", None, [1, 2]),
+        ("1;2\n", None, [1, 2]),
+        ("# a,b\n1,2\n", ("# a", "b"), [1, 2]),
+        ("a name\n1\n", ("a name",), [1]),
+    ):
+        (tmp_path / "x.txt").write_text(text)
+        table = read(tmp_path / "x.txt")
+        assert (table.feature_names, table.X[0].tolist()) == (features, first)
+
+
 def test_row_names_that_are_numbers(tmp_path):
     (tmp_path / "x.csv").write_text("nr,a,b\n1,2,3\n4,5,6\n")
     assert read(tmp_path / "x.csv").shape == (2, 3)

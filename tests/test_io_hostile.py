@@ -10,6 +10,7 @@ import scipy.io
 import scipy.sparse as sp
 from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
 
+import partwise as pw
 from partwise.engine.origins import Brain
 from partwise.io import FORMATS, Table, convert, read
 
@@ -114,6 +115,21 @@ def test_tables_that_are_none(tmp_path, text, message):
         read(tmp_path / "x.csv")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2\n3 4 5\n", r"x.txt: the number of columns changed from 2 to 3 at row 2$"),
+        ("# a b\n1 2\n3 four\n", "x.txt: could not convert string 'four' to float64 at row 1, column 2$"),
+        ("a b\n1 2\n", "x.txt has no column of numbers"),
+        ("# nothing\n", "x.txt"),
+    ],
+)
+def test_texts_that_are_no_tables(tmp_path, text, message):
+    (tmp_path / "x.txt").write_text(text)
+    with pytest.raises(pw.UnreadableError, match=message):
+        read(tmp_path / "x.txt")
+
+
 def test_images_of_two_sizes(tmp_path):
     save_images(tmp_path, [np.ones((2, 3), dtype=np.uint8), np.ones((3, 2), dtype=np.uint8)])
     with pytest.raises(
@@ -178,8 +194,8 @@ def test_what_does_not_go_together(tmp_path, X):
     ):
         with pytest.raises(ValueError, match=message):
             read(source, **given)
-    with pytest.raises(TypeError, match="read has no parameter colour"):
-        read(tmp_path / "x.csv", colour=1)
+    with pytest.raises(TypeError, match="read has no parameter palette"):
+        read(tmp_path / "x.csv", palette=1)
 
 
 def test_sparse_matrices_of_all_formats(tmp_path, X):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = """\
 DATA formats (rows are samples, columns are features; see --transpose):
-  .npy .npz .mat .csv .tsv .txt (.gz)     arrays and tables; .npz may hold a scipy sparse matrix
+  .npy .npz .mat .csv .tsv .txt (.gz)     arrays and tables, .txt also as np.savetxt writes it; .npz may be scipy sparse
   .mtx (.gz), folder with matrix.mtx      Matrix Market; 10x Genomics output
   .h5ad, file.h5ad:layers/counts          AnnData
   .zarr, file.h5:/path                    arrays, read from disk in chunks if they are large

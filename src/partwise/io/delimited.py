@@ -1,4 +1,4 @@
-"""Text tables: .csv and .tsv, plain or gzipped, with or without a header and row names."""
+"""Text tables: .csv, .tsv and .txt, plain or gzipped, with or without a header and row names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     """Read a table of numbers.
 
     The first line is a header unless all its cells are numbers. The first column holds row names if it is not numeric,
-    or if its header is empty or a word such as "id" or "sample"; ``row_names`` overrides this.
+    or if its header is empty or a word such as "id" or "sample"; ``row_names`` overrides this. A .txt file may also
+    hold numbers between spaces, after comments, as `numpy.savetxt` writes them.
     """
+    if ".txt" in path.suffixes and not row_names and _is_spaced(path):
+        return _read_spaced(path)
     pandas = extra("pandas", "tables", f"{path.name}")
     if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
         size, cells, _ = scanned(path)
@@ -59,6 +62,27 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     return Table(X, "table", str(path), names, columns)
 
 
+def _is_spaced(path: Path) -> bool:
+    """Whether the first line, comments aside, has numbers between spaces."""
+    with opened(path) as file:
+        lines = file.read(PIECE).splitlines()
+    line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    cells = line[:LINE].split()[: -1 if len(line) > LINE else None]  # without a number that is cut off
+    several = len(cells) > 1 and "\t" not in line
+    return bool(cells) and all(map(_is_number, cells)) and (several or lines[0].startswith("#"))
+
+
+def _read_spaced(path: Path) -> Table:
+    if path.suffix == ".gz":
+        size, cells, _ = scanned(path, b" \t")
+        allow(path, size + CELL * cells)
+    with opened(path) as file:
+        try:
+            return Table(np.loadtxt(file, ndmin=2), "table", str(path))
+        except ValueError as error:
+            raise UnreadableError(f"{path}: {str(error).split(';')[0].rstrip('.')}") from error  # and not the advice
+
+
 def _first_lines(path: Path) -> tuple[list[str], list[str], str]:
     """The cells of the first two lines, and the separator."""
     with opened(path) as file:
@@ -80,14 +104,14 @@ def opened(path: Path) -> Any:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def scanned(path: Path) -> tuple[int, int, bytes]:
+def scanned(path: Path, separators: bytes = b"\t,;") -> tuple[int, int, bytes]:
     """The number of bytes of a text file, after decompression, the number of its cells, and its end."""
     size, cells, end = 0, 0, b""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while piece := file.read(PIECE):
             if b"\0" in piece:
                 raise ValueError("it is not text: it has NUL characters")
-            size, cells = size + len(piece), cells + sum(map(piece.count, (b"\t", b",", b";", b"\n")))
+            size, cells = size + len(piece), cells + sum(map(piece.count, separators + b"\n"))
             end = (end + piece)[-LINE:]
     return size, cells, end
 
