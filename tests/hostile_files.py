@@ -68,14 +68,27 @@ def written(path, content):
     return path
 
 
-def png(width, height, rows=b""):
-    """A grey PNG with any size in its header."""
+def png(width, height, rows=b"", bits=8, kind=0):
+    """A PNG, grey or of another kind, with any size in its header."""
 
     def piece(kind, body):
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + piece(b"IHDR", head) + piece(b"IDAT", zlib.compress(rows, 9)) + piece(b"IEND", b"")
+
+
+def tiff(width, height, pages=1):
+    """A TIFF whose pages of 16 bits, of any size in their headers, share a strip of zeros."""
+    strip = zlib.compress(bytes(99))
+    start = 8 + len(strip) + len(strip) % 2
+    content = b"II*\0" + struct.pack("<I", start) + strip.ljust(start - 8, b"\0")
+    tags = {256: width, 257: height, 258: 16, 259: 8, 262: 1, 273: 8, 277: 1, 278: height, 279: len(strip)}
+    for k in range(pages):
+        following = len(content) + 6 + 12 * len(tags)
+        entries = (struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+        content += struct.pack("<H", len(tags)) + b"".join(entries) + struct.pack("<I", following * (k < pages - 1))
+    return content
 
 
 def nifti(path, **header):
@@ -445,6 +458,8 @@ BOMBS = {
     ".mat 5": lambda f: zeros_mat(f / "x.mat"),
     ".mat 7.3": lambda f: mat73(f / "x.mat", rows=10**10),
     ".png": lambda f: written(f / "x.png", png(13_000, 13_000)),
+    ".tif": lambda f: written(f / "x.tif", tiff(40_000, 40_000)),
+    ".tif of many pages": lambda f: written(f / "x.tif", tiff(1000, 1000, 300)),
     ".nii": lambda f: nifti(f / "x.nii", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".nii.gz": lambda f: nifti(f / "x.nii.gz", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".csv.gz": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 499_999 + b"0\n", 30),
@@ -566,6 +581,10 @@ BROKEN = {
     ),
     ".png, an EPS": lambda f: written(f / "x.png", "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n"),
     ".png without pixels": lambda f: written(f / "x.png", png(0, 0)),
+    ".tif without pixels": lambda f: written(f / "x.tif", tiff(0, 0)),
+    ".tif without its values": lambda f: written(f / "x.tif", tiff(40, 40)),
+    ".tif in a circle": lambda f: written(f / "x.tif", tiff(40, 40)[:-4] + b"\x18\0\0\0"),
+    ".tif without pages": lambda f: written(f / "x.tif", b"II*\0\0\0\0\0"),
     ".mat of zeros": lambda f: written(f / "x.mat", bytes(500)),
 }
 HOSTILE = {"code": CODE, "outside": OUTSIDE, "indices": INDICES, "bombs": BOMBS, "broken": BROKEN}

@@ -130,6 +130,20 @@ def test_known_parts_stay(here, X):
     np.testing.assert_array_equal(model.fixed_components, known)
 
 
+def test_colours_at_the_command_line(here, rng, capsys):
+    (here / "faces").mkdir()
+    save_images(here / "faces", rng.integers(0, 256, (3, 4, 5, 3), dtype=np.uint8))
+    assert main(["info", "faces/", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "partwise: faces: colours are converted to grey (--colour keeps them)\n"
+    assert json.loads(said.out)["features"] == 20
+    assert main(["info", "faces/", "--json", "--colour"]) == 0
+    said = capsys.readouterr()
+    assert (said.err, json.loads(said.out)["part_shape"]) == ("", [4, 5, 3])
+    assert main(["info", "x.npy", "--colour"]) == 1
+    assert "colour applies only to images" in capsys.readouterr().err
+
+
 def test_images_to_parts(here, rng, capsys):
     (here / "faces").mkdir()
     save_images(here / "faces", rng.integers(0, 256, (9, 4, 5), dtype=np.uint8))

@@ -1,13 +1,17 @@
 """Every format comes back as it went."""
 
 import gzip
+from contextlib import nullcontext
 
 import h5py
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import tifffile
 from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
+from hostile_files import png, written
+from PIL import Image
 
 from partwise.data import as_data
 from partwise.io import Table, check_target, convert, read, write_activations, write_components
@@ -181,9 +185,128 @@ def test_images(tmp_path, rng, ending):
             np.testing.assert_array_equal(table.X, pixels.reshape(12, 12) / 255)
 
 
-def test_images_of_16_bits_and_of_colours(tmp_path):
-    save_images(tmp_path, [np.full((2, 2), 65535, dtype=np.uint16), np.full((2, 2, 3), 255, dtype=np.uint8)])
-    np.testing.assert_allclose(read(tmp_path).X, 1)
+RAMP = np.linspace(0, 1, 20).reshape(5, 4)
+COLOURS = np.stack([RAMP, RAMP / 2, RAMP / 3], axis=2)
+
+
+def eight(values):
+    return np.round(255 * values).astype(np.uint8)
+
+
+def sixteen(values):
+    return np.round(65535 * values).astype(np.uint16)
+
+
+def test_images_of_8_and_16_bits_have_one_scale(tmp_path):
+    save_images(tmp_path, [eight(RAMP), sixteen(RAMP)])
+    np.testing.assert_array_equal(read(tmp_path).X, [eight(RAMP).ravel() / 255, sixteen(RAMP).ravel() / 65535])
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}, {"bigtiff": True}, {"byteorder": ">"}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        RAMP,
+        1000 * RAMP.astype(np.float32),
+        RAMP.astype(np.float16),
+        (1e6 * RAMP).astype(np.uint32),
+        (1000 * RAMP).astype(np.int16),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_tiff_keeps_the_values_of_science(tmp_path, values, options):
+    tifffile.imwrite(tmp_path / "x.tif", values, **options)
+    np.testing.assert_array_equal(read(tmp_path / "x.tif").X, values.reshape(1, 20))
+
+
+@pytest.mark.parametrize("values", [sixteen(RAMP), RAMP.astype(np.float32)], ids=["16", "float"])
+def test_a_compression_that_only_pillow_knows(tmp_path, values):
+    Image.fromarray(values).save(tmp_path / "x.tif", compression="tiff_lzw")
+    expected = values / 65535 if values.dtype == np.uint16 else values
+    np.testing.assert_array_equal(read(tmp_path / "x.tif").X, expected.reshape(1, 20))
+
+
+@pytest.mark.parametrize("depth", [eight, sixteen, np.float32])
+def test_pages_are_samples(tmp_path, depth):
+    pages = depth(np.stack([RAMP, RAMP**2, RAMP**3]))
+    tifffile.imwrite(tmp_path / "x.tif", pages, photometric="minisblack")
+    tifffile.imwrite(tmp_path / "y.tif", pages[1])
+    table = read(tmp_path)
+    assert table.sample_names == ("x.tif[0]", "x.tif[1]", "x.tif[2]", "y.tif")
+    expected = pages / np.iinfo(pages.dtype).max if pages.dtype.kind == "u" else pages
+    np.testing.assert_array_equal(table.X, expected[[0, 1, 2, 1]].reshape(4, 20))
+
+
+def test_previews_are_not_samples(tmp_path):
+    with tifffile.TiffWriter(tmp_path / "x.tif") as file:
+        file.write(sixteen(RAMP))
+        file.write(sixteen(RAMP[::2, ::2]), subfiletype=1)
+    assert read(tmp_path / "x.tif").shape == (1, 20)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_turned_upright(tmp_path, orientation):
+    exif = Image.Exif()
+    exif[274] = orientation
+    upright = {
+        2: np.fliplr,
+        3: lambda image: np.rot90(image, 2),
+        4: np.flipud,
+        5: np.transpose,
+        6: lambda image: np.rot90(image, -1),
+        7: lambda image: np.rot90(image, 2).T,
+        8: np.rot90,
+    }.get(orientation, np.asarray)(RAMP)
+    for name, depth in (("x.png", eight), ("x.tif", eight), ("y.tif", sixteen), ("x.jpg", eight)):
+        Image.fromarray(depth(RAMP)).save(tmp_path / name, exif=exif)
+        table = read(tmp_path / name)
+        assert table.part_shape == upright.shape
+        np.testing.assert_allclose(table.X[0], upright.ravel(), atol=0.1 if name == "x.jpg" else 0.002)
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "channels"),
+    [("x.png", eight, 3), ("x.png", eight, 4), ("x.tif", eight, 3), ("x.tif", sixteen, 3), ("x.tif", sixteen, 4)],
+)
+def test_colours_become_grey_or_stay(tmp_path, name, depth, channels):
+    pixels = depth(np.concatenate([COLOURS, RAMP[:, :, None]], axis=2)[:, :, :channels])
+    if depth is eight:
+        Image.fromarray(pixels).save(tmp_path / name)
+    else:
+        tifffile.imwrite(tmp_path / name, pixels, photometric="rgb")
+    with pytest.warns(UserWarning, match=r"colours are converted to grey \(colour=True keeps them\)") as caught:
+        grey = read(tmp_path)
+    assert len(caught) == 1
+    assert ("transparency is ignored" in str(caught[0].message)) == (channels == 4)
+    assert grey.part_shape == (5, 4)
+    np.testing.assert_allclose(grey.X[0], (COLOURS @ [0.299, 0.587, 0.114]).ravel(), atol=0.004)
+    with pytest.warns(UserWarning, match="transparency") if channels == 4 else nullcontext():
+        table = read(tmp_path, colour=True)
+    assert table.part_shape == (5, 4, 3)
+    np.testing.assert_array_equal(table.X[0], pixels[:, :, :3].ravel() / np.iinfo(pixels.dtype).max)
+
+
+def test_a_warning_speaks_for_all_images(tmp_path):
+    save_images(tmp_path, [eight(COLOURS), eight(RAMP), eight(COLOURS)])
+    with pytest.warns(UserWarning, match="grey") as caught:
+        read(tmp_path)
+    assert len(caught) == 1
+    Image.fromarray(eight(RAMP)).convert("P").save(tmp_path / "i3.png", transparency=b"\0\1")
+    with pytest.warns(UserWarning, match="transparency is ignored"):
+        table = read(tmp_path, colour=True)
+    assert table.shape == (4, 60)
+    np.testing.assert_array_equal(table.X[1].reshape(20, 3).T, np.tile(eight(RAMP).ravel() / 255, (3, 1)))
+
+
+def test_colours_of_16_bits_that_pillow_cuts(tmp_path):
+    written(tmp_path / "x.png", png(1, 1, b"\0" + bytes([255, 128] * 3), bits=16, kind=2))
+    with pytest.warns(UserWarning, match=r"x.png: colours of 16 bits are read at 8 bits \(TIFF keeps them\)$"):
+        assert read(tmp_path / "x.png", colour=True).X.tolist() == [[1, 1, 1]]
+
+
+def test_white_may_be_zero(tmp_path):
+    tifffile.imwrite(tmp_path / "x.tif", sixteen(RAMP), photometric="miniswhite")
+    np.testing.assert_allclose(read(tmp_path / "x.tif").X, 1 - sixteen(RAMP).reshape(1, 20) / 65535)
 
 
 def test_nifti_there_and_back(brains, tmp_path):

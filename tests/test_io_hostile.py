@@ -1,5 +1,6 @@
 """What is not what its name says is refused in one sentence, with its name and, where it helps, the place."""
 
+import struct
 import subprocess
 import sys
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import tifffile
 from filemakers import AFFINE, dense, save_images, save_matrix, save_nifti, some_brains  # noqa: F401  (fixtures)
+from PIL import Image
 
 import partwise as pw
 from partwise.engine.origins import Brain
@@ -138,6 +141,44 @@ def test_images_of_two_sizes(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        ((4, 5, 2), {"planarconfig": "contig"}, "has 2 channels: save them as pages"),
+        ((5, 4, 5), {"planarconfig": "separate"}, "has 5 channels: save them as pages"),
+        ((3, 4, 5), {"truncate": True}, "has several images in one page"),
+        ((16, 16, 16), {"volumetric": True, "tile": (16, 16, 16)}, "has several images in one page"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_tiff_that_is_no_image(tmp_path, shape, options, message, dtype):
+    tifffile.imwrite(tmp_path / "x.tif", np.ones(shape, dtype), photometric="minisblack", **options)
+    with pytest.raises(pw.UnreadableError, match=rf"x\.tif {message}"):
+        read(tmp_path / "x.tif")
+
+
+def test_a_palette_of_16_bits(tmp_path):
+    colours = np.zeros((3, 2**16), np.uint16)
+    tifffile.imwrite(tmp_path / "x.tif", np.ones((4, 5), np.uint16), photometric="palette", colormap=colours)
+    with pytest.raises(pw.UnreadableError, match=r"x\.tif has pages of kind PALETTE"):
+        read(tmp_path / "x.tif")
+
+
+def test_images_of_two_kinds(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.ones((2, 3), np.uint8))
+    tifffile.imwrite(tmp_path / "b.tif", np.ones((2, 2, 3), np.float32), photometric="minisblack")
+    with pytest.raises(pw.UnreadableError, match=r"b.tif\[0\] and a.tif have different kinds of values"):
+        read(tmp_path)
+    Image.fromarray(np.ones((2, 3, 3), np.uint8)).save(tmp_path / "a.tif", compression="tiff_lzw")
+    with pytest.warns(UserWarning, match="grey"):
+        read(tmp_path / "a.tif")
+    content = (tmp_path / "a.tif").read_bytes()
+    assert content.count(struct.pack("<3H", 8, 8, 8)) == 1  # bits per sample
+    (tmp_path / "a.tif").write_bytes(content.replace(struct.pack("<3H", 8, 8, 8), struct.pack("<3H", 16, 16, 16)))
+    with pytest.raises(pw.UnreadableError, match=r"channels of more than 8 bits in an unsupported compression"):
+        read(tmp_path / "a.tif")
+
+
 def test_brains_that_do_not_fit(brains, tmp_path):
     paths, mask, volumes, _ = brains
     other = save_nifti(tmp_path / "other.nii", np.ones((4, 5, 3)))
@@ -232,6 +273,7 @@ def test_values_that_are_no_data(tmp_path):
     [
         ("pandas", ".csv", "tables"),
         ("PIL.Image", ".png", "images"),
+        ("tifffile", ".tif", "images"),
         ("nibabel", ".nii", "brain"),
         ("anndata", ".h5ad", "cells"),
         ("h5py", ".h5", "stored"),
@@ -239,7 +281,7 @@ def test_values_that_are_no_data(tmp_path):
     ],
 )
 def test_an_extra_that_is_missing(tmp_path, monkeypatch, module, ending, extra):
-    (tmp_path / f"x{ending}").write_text("something")
+    (tmp_path / f"x{ending}").write_bytes(b"II*\0 is how a TIFF begins")
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs \w+: pip install 'partwise\[{extra}\]'"):
         read(tmp_path / f"x{ending}")

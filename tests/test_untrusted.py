@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import tifffile
 from hostile_files import (
     BOMBS,
     BROKEN,
@@ -112,6 +113,23 @@ def test_images_are_opened_as_images_only(tmp_path):
     assert "cannot identify image file" in outcome(BROKEN[".png, an EPS"](tmp_path))
 
 
+def test_a_tiff_that_names_another_file(tmp_path):
+    tifffile.imwrite(tmp_path / "secret.tif", np.full((4, 5), 7, np.uint16))
+    uuid = "urn:uuid:00000000-0000-0000-0000-00000000000"
+    data = "".join(
+        f'<TiffData IFD="0" FirstT="{t}" PlaneCount="1"><UUID FileName="{name}">{uuid}{t}</UUID></TiffData>'
+        for t, name in enumerate(("x.ome.tif", "secret.tif"))
+    )
+    pixels = 'DimensionOrder="XYZCT" Type="uint16" SizeX="5" SizeY="4" SizeZ="1" SizeC="1" SizeT="2"'
+    schema = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
+    about = (
+        f'<OME {schema} UUID="{uuid}0"><Image ID="Image:0"><Pixels ID="Pixels:0" {pixels}>{data}</Pixels></Image></OME>'
+    )
+    tifffile.imwrite(tmp_path / "x.ome.tif", np.ones((4, 5), np.uint16), description=about, metadata=None)
+    assert tifffile.imread(tmp_path / "x.ome.tif").shape == (2, 4, 5)  # what a reader of OME-TIFF does
+    assert pw.io.read(tmp_path / "x.ome.tif").shape == (1, 20)
+
+
 @pytest.mark.parametrize("limit", [None, 24000])
 def test_a_damaged_chunk_is_named_during_a_fit(tmp_path, limit):
     damaged_zarr(tmp_path / "x.zarr")
@@ -138,7 +156,7 @@ sys.path[:0] = sys.argv[1:3]
 from hostile_files import BOMBS, MODELS, SEARCHES
 from pathlib import Path
 import partwise as pw, partwise.runtime.archive as archive, partwise.selection.records as records
-import anndata, h5py, nibabel, pandas, PIL.Image, scipy.io, soundfile, zarr
+import anndata, h5py, nibabel, pandas, PIL.Image, scipy.io, soundfile, tifffile, zarr
 
 warnings.simplefilter("ignore")
 folder = Path(sys.argv[3])

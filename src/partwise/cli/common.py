@@ -19,7 +19,7 @@ DATA formats (rows are samples, columns are features; see --transpose):
   .mtx (.gz), folder with matrix.mtx      Matrix Market; 10x Genomics output
   .h5ad, file.h5ad:layers/counts          AnnData
   .zarr, file.h5:/path                    arrays, read from disk in chunks if they are large
-  folder, 'faces/*.png', a.png b.png …    images of equal size (PNG, PGM, JPEG, …), one per sample
+  folder, 'faces/*.png', a.png b.png …    images of equal size (PNG, JPEG, TIFF, …); image or page = sample
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI images, one volume per sample
   .wav .flac .ogg                         audio, as a spectrogram with one frame per sample
 """
@@ -39,6 +39,9 @@ def add_data(parser: Any) -> None:
         "--row-names",
         action=argparse.BooleanOptionalAction,
         help="whether the first column of a table holds row names (default: detect)",
+    )
+    group.add_argument(
+        "--colour", action="store_true", default=None, help="images: keep colours (default: convert to grey)"
     )
     add_max_bytes(group)
     add_sound(group)
@@ -75,7 +78,7 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
     for name in options.data:
         if name.endswith(".pw"):
             raise UsageError(f"{name} is a model, not data: `partwise show {name}` describes it")
-    settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
+    settings = {name: getattr(options, name) for name in ("mask", "row_names", "colour", "window", "hop")}
     if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
         settings |= {name: value for name, value in vars(origin).items() if settings.get(name) is None}
     source = options.data[0] if len(options.data) == 1 else options.data

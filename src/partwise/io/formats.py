@@ -69,6 +69,8 @@ def read(
         least 256 MiB, and at most half of the free memory.
     mask : path
         For NIfTI: an image that is nonzero at the voxels to use.
+    colour : bool
+        For images: keep red, green and blue, as the last axis of ``part_shape``; by default colours become grey.
     row_names : bool
         For tables: whether the first column holds row names; guessed by default.
     window, hop : int
