@@ -172,12 +172,6 @@ def test_the_sparsity_is_what_was_asked(X, asked, dtype):
     assert np.all((achieved >= lo - atol) & (achieved <= hi + atol))
 
 
-def test_capacity_is_warned_of_with_the_numbers(X):
-    k = np.sqrt(30) - 0.8 * (np.sqrt(30) - 1)
-    with pytest.warns(pw.CapacityWarning, match=rf"n_components=4 .*size of {4 * k * k:.0f} .*30 nonzero features"):
-        fitted(X, sparsity=0.8)
-
-
 def test_sparse_components(X):
     model = fitted(X, sparsity=0.5)
     components = model.sparse_components()

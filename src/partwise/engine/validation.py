@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Data
-from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
-from ..projections.sets import as_sparsity, check_method, l1_norm
-from ..statistics import Array
+from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
+from ..projections.sets import as_sparsity, check_method
 from ..updates import Columns, Known
 
 
@@ -221,44 +219,3 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
         if not rows[j].any():
             raise ValueError(f"{side} {j} of {name} is all zero: remove it, or set it to NaN to learn it")
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
-
-
-def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
-    """Warn if the total effective size of the components is below the number of nonzero features of X.
-
-    The effective size of a vector is (‖·‖₁/‖·‖₂)². It is d for d equal entries, and small entries hardly count. That of
-    a component is k². The components may still be able to reproduce X if some of its features are small (a window leaks
-    into all frequencies, a mask is loose). A theorem decides. Let a be the norms of X's features. If X =
-    activations·components, all nonnegative and with components of unit norm, then Σ_j a_j ≤ Σ_i w_i k_i and
-    ‖X‖² ≥ Σ_i w_i², where w_i are the norms of the activations. By the Cauchy–Schwarz inequality, the effective size of
-    a is therefore at most Σ_i k_i². If it is larger, ‖X − model‖ is at least the distance from a to the nearest vector
-    of that effective size.
-    """
-    m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
-    sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
-    if len(sizes) < len(sets):
-        return
-    capacity = sum(sizes)
-    norms = np.sqrt(data.sqnorms(mode)) if capacity < m else np.zeros(0)
-    used, size = np.count_nonzero(norms), effective_size(norms)
-    if capacity >= used:
-        return
-    verdict = "so the components cannot cover X evenly, but they may cover its large features"
-    if capacity < size:
-        enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
-        least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
-        error = f": the relative error is at least {least:.2f}" if data.complete else ""
-        verdict = f"so the components cannot reproduce X{error}"
-    even = max(1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
-    warn_user(
-        f"n_components={len(sets)} at this sparsity gives a total effective size of {capacity:.0f} {features}, but X "
-        f"has {used} nonzero {features} (of {m}; effective size {size:.0f}), {verdict}. Use more components, or a "
-        f"sparsity of at most {np.floor(100 * even) / 100:.2f}",
-        CapacityWarning,
-    )
-
-
-def effective_size(vector: Array) -> float:
-    """(‖·‖₁/‖·‖₂)², the number of equal entries with this ratio of norms; 0 for the zero vector."""
-    square = float(vector @ vector)
-    return float(vector.sum()) ** 2 / square if square > 0 else 0.0

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
+from ..engine.natural import advise
 from ..engine.online import Epochs, Running, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
@@ -21,7 +22,6 @@ from ..engine.validation import (
     as_known,
     as_penalties,
     as_switch,
-    warn_of_capacity,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -201,7 +201,7 @@ class MiniBatchSparseNMF(Parts):
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
         known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype)
         if known is None:
-            warn_of_capacity(sets[1], data)
+            advise(data, sets[1])
         penalties = as_penalties(self.l1, self.l2, sets)
         self._encoder = nonnegative_encoder(r, *penalties[0])
         sweeps = as_count(self.component_sweeps, "component_sweeps")

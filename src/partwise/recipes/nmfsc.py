@@ -6,8 +6,9 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.natural import advise
 from ..engine.options import Keywords
-from ..engine.validation import as_columns, warn_of_capacity
+from ..engine.validation import as_columns
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Task, recipe
@@ -61,7 +62,7 @@ def nmfsc(
     activations = as_columns(activation_sparsity, task.r, projection, "activation_sparsity")
     parts = as_columns(sparsity, task.r, projection)
     if task.known[1] is None:
-        warn_of_capacity(parts, task.data)
+        advise(task.data, parts)
     if sparsity is not None:
         parts = Columns(tuple(FreeNorm(s, keep=True) for s in parts))
     free = activation_sparsity is None

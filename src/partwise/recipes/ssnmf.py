@@ -7,8 +7,9 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
+from ..engine.natural import advise
 from ..engine.options import Keywords
-from ..engine.validation import as_count, as_penalties, as_switch, one_sided, warn_of_capacity
+from ..engine.validation import as_count, as_penalties, as_switch, one_sided
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -95,7 +96,7 @@ def ssnmf(
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
     if task.known[1] is None:
-        warn_of_capacity(sets[1], task.data)
+        advise(task.data, sets[1])
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
