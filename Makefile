@@ -1,5 +1,5 @@
-# make demo: see it work. make test: what must hold after every change. make test-slow: what takes long and rarely breaks.
-# make reproduce: the paper's figures. Each sets up .venv first.
+# make demo: an example. make test: run after every change. make test-slow: slow checks, run before merging.
+# make reproduce: the paper's figures. Each target sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest -n 2
 demo: $(VENV)/plot
 	$(BIN)/partwise demo
 
-# all figures of the paper; or FIGURES="figure4 figure5". QUICK=1: tiny sizes. DATA=, OUT=: folders
+# all figures of the paper, or some: FIGURES="figure4 figure5". QUICK=1: tiny data. DATA=, OUT=: folders
 FIGURES :=
 QUICK :=
 DATA :=
@@ -20,7 +20,7 @@ reproduce: $(VENV)/bench
 
 test: lint tests jit-off
 
-# docs executed, benchmarks at a tiny size, clusters of processes, other CPUs and versions, most tests without the JIT
+# runs the docs, tiny benchmarks, clusters of processes, other CPUs and versions, and most tests without the JIT
 test-slow: slow-tests slow-jit-off cpus package least
 
 lint: $(VENV)/dev
@@ -34,27 +34,27 @@ tests: $(VENV)/dev
 slow-tests: $(VENV)/dev
 	$(PYTEST) --dist loadfile -m slow
 
-# the same kernels as plain Python: in the tests of the rooms that have kernels, and of those that live on them
+# the kernels as plain Python: tests of the kernels (jit-off), and of the code that uses them (slow-jit-off)
 KERNELS := projections sets grouped updates constrained_updates sparse_coding
-ON_THEM := sparsity statistics data tensor missing start factorize middle stream stream_passes \
-	stream_estimator minibatch cp partly recipes rivals rivals_hostile estimators estimators_hostile transform
+KERNEL_USERS := sparsity statistics data tensor missing starts loop middle_factor chunked chunked_passes \
+	chunked_estimator minibatch cp known_parts recipes rivals rivals_hostile estimators estimators_hostile transform
 PLAIN := NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled"
 jit-off: $(VENV)/dev
 	$(PLAIN) $(KERNELS:%=tests/test_%.py)
 
 slow-jit-off: $(VENV)/dev
-	$(PLAIN) $(ON_THEM:%=tests/test_%.py)
+	$(PLAIN) $(KERNEL_USERS:%=tests/test_%.py)
 
-# the tests of equal bits, with the BLAS and the kernels of other CPUs; their kernels have a cache of their own
+# the reproducibility tests with the BLAS and the kernels of other CPUs, which have their own kernel cache
 cpus: $(VENV)/dev
 	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
 
-# the page of all public names, and every page run
+# regenerates docs/api.md and runs the code of every page
 docs: $(VENV)/dev
 	$(BIN)/python docs/make_api.py
 	$(PYTEST) tests/test_docs.py
 
-# wheel and source distribution, and a fit with the installed wheel: in an empty environment, outside of this folder
+# builds the wheel and the source distribution, and runs a fit with the wheel in an empty environment elsewhere
 package: $(VENV)/dev
 	rm -rf dist $(VENV)-package
 	$(BIN)/python -m build --outdir dist .
@@ -63,17 +63,17 @@ package: $(VENV)/dev
 	here=$$(mktemp -d) && cd $$here && $(abspath $(VENV))-package/bin/python $(abspath tests/package.py) && \
 		$(abspath $(VENV))-package/bin/partwise --version && rm -r $$here
 
-# the tests on every supported Python that the machine has
+# the tests on every supported Python version found on this machine
 test-all:
 	@for version in 3.11 3.12 3.13 3.14; do \
 		if python$$version -c "" 2>/dev/null; then \
 			$(MAKE) tests PYTHON=python$$version VENV=.venv-$$version || exit 1; \
 		else \
-			echo "python$$version is not here: left out"; \
+			echo "python$$version not found: skipped"; \
 		fi; \
 	done
 
-# the oldest Python and the least versions that pyproject.toml declares; matplotlib's least calls pyparsing by old names
+# the oldest Python and the minimum versions in pyproject.toml; that matplotlib uses deprecated names of pyparsing
 LEAST := estimators estimators_hostile transform imports projections sets sparsity rivals cp selection saved archive io \
 	io_hostile known_files stored stored_hostile cluster cells brain plotting download
 least:

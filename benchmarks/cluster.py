@@ -1,11 +1,11 @@
-"""Dask: two workers against one, and one against a fit without Dask.
+"""Dask: two workers compared with one, and one worker with a fit without Dask.
 
     python benchmarks/cluster.py [--quick] [--gigabytes 4]
 
-The same chunks of samples (4 GB, float64, 2000 features, rank 20, sparsity .6) are fitted by a LocalCluster of one and
-of two single-threaded processes, which hold them in memory, and without Dask from a file in chunks, at one thread. The
-scheduler and the client share the machine's cores with the workers. Medians over the iterations of each fit, the fits
-taking turns. Must show: two workers ≥ 1.5 × faster than one; one ≤ 1.25 × the fit without Dask.
+Fits the same data (4 GB, float64, 2000 features, 20 components, sparsity 0.6) three times: on a LocalCluster with one
+and with two single-threaded workers, which keep their chunks in memory, and without Dask, from a file in chunks on one
+thread. The scheduler and the client share the machine's cores with the workers. Prints the median time of an iteration.
+The three fits alternate. Targets: two workers ≥ 1.5 × as fast as one; one worker ≤ 1.25 × the time without Dask.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ CHUNK = 8000
 
 
 def block(first: int, end: int) -> np.ndarray:
-    """Some samples of rank R with noise, always the same."""
+    """Samples ``first`` to ``end`` of data of rank R plus noise; the same values in every call."""
     rng = np.random.default_rng(first)
     parts = np.random.default_rng(0).random((R, FEATURES)) ** 4
     return rng.random((end - first, R)) ** 3 @ parts + 0.1 * rng.random(FEATURES)
 
 
 def seconds(X: object, iterations: int, **asked: object) -> tuple[float, np.ndarray]:
-    """The median time of an iteration, and the parts."""
+    """The median time of an iteration, and the components."""
     result = pw.ssnmf(X, R, sparsity=0.6, tol=0, max_iter=iterations, random_state=0, **asked)
     return float(np.median(np.diff(result.times)[1:])), result.components
 
 
 def on_cluster(workers: int, bounds: list[int], iterations: int) -> tuple[float, np.ndarray]:
-    """The same on a cluster of single-threaded processes."""
+    """The same on a LocalCluster of single-threaded worker processes."""
     options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.ERROR}
     with LocalCluster(n_workers=workers, memory_limit="16 GB", **options) as cluster, Client(cluster) as client:
         chunks = [da.from_delayed(delayed(block)(a, b), (b - a, FEATURES), dtype=float) for a, b in pairwise(bounds)]
@@ -57,9 +57,9 @@ def on_cluster(workers: int, bounds: list[int], iterations: int) -> tuple[float,
 
 
 def main() -> None:
-    """Make the file, and let the three take turns."""
+    """Write the file, run the three fits in turn, and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="32 MB, and no claims")
+    parser.add_argument("--quick", action="store_true", help="32 MB, without checking the targets")
     parser.add_argument("--gigabytes", type=float, default=4.0)
     asked = parser.parse_args()
     size, chunk = (0.032, 500) if asked.quick else (asked.gigabytes, CHUNK)
@@ -84,7 +84,7 @@ def main() -> None:
                 time, parts = on_cluster(workers, bounds, iterations)
                 times[name].append(time)
                 found.append(parts)
-    print(f"{rows} × {FEATURES}, {len(bounds) - 1} chunks, rank {R}; seconds for an iteration")
+    print(f"{rows} × {FEATURES}, {len(bounds) - 1} chunks, {R} components; seconds per iteration")
     for name, measured in times.items():
         print(f"  {name:13} {np.median(measured):7.3f}  ({', '.join(f'{t:.3f}' for t in measured)})")
     alone, one, two = (float(np.median(t)) for t in times.values())
@@ -92,7 +92,7 @@ def main() -> None:
     faster, cost = ("", "") if asked.quick else (f"{verdicts[0]} ≥ 1.5", f"{verdicts[1]} ≤ 1.25")
     print(f"one worker ÷ two workers: {one / two:.2f}{faster}")
     print(f"one worker ÷ without Dask: {one / alone:.2f}{cost}")
-    print(f"parts differ by at most {max(abs(parts - found[0]).max() for parts in found):.1e}")
+    print(f"components differ by at most {max(abs(parts - found[0]).max() for parts in found):.1e}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How long the very first fit takes: a new process, and no compiled kernel on disk.
+"""CPU time of the first fit in a new process without cached kernels.
 
     python benchmarks/coldstart.py [--quick]
 
-Each row is a process with an empty kernel cache. CPU seconds from its start to the first result, imports included, and
-the functions that were compiled for it. The rows below start from a first fit of the digits, and tell what the first
-use of another method, set or kind of data adds to that. Last, the same first fit where the cache is filled.
+Each row is a new process. "first fit" rows start with an empty kernel cache and give the CPU time from process start to
+the first result, imports included, and the functions that were compiled. "with a filled cache" repeats the first of
+them. "then" rows give what the first use of another method, constraint or kind of data adds after a fit of the digits.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ else:
 
 
 def child(first: str, second: str, cache: str) -> tuple[float, list[str]]:
-    """CPU seconds of the first fit, or of the second after it, and what was compiled for it."""
+    """CPU seconds of the first fit, or of a second one after it, and the functions compiled for it."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", CHILD, first, second], env=environment, capture_output=True, text=True, check=False
@@ -78,7 +78,7 @@ def child(first: str, second: str, cache: str) -> tuple[float, list[str]]:
 
 
 def tell(label: str, seconds: float, names: list[str]) -> None:
-    """A row."""
+    """Print one row."""
     ours = [name for name in names if name != "impl"]
     print(f"{label:<24} {seconds:6.2f} s  {len(names):3} compiled: {', '.join(dict.fromkeys(ours))}"[:160], flush=True)
 

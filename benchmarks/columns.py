@@ -1,15 +1,15 @@
-"""Parallel columns, or parallel rows: two ways to give a sequential pass two threads.
+"""Two threads for the update of the components: parallel matrix products or pairs of columns.
 
     python benchmarks/columns.py [--quick]
 
-The paper's outlook names parallel coordinate descent: update several columns at once. Two columns that change together
-may overshoot, so each must be damped: with the other's change bounded by ΔjᵀΔk ≤ ½(‖Δj‖² + ‖Δk‖²), the weight of column
-j grows from G_jj to G_jj + G_jk, and the loss falls again. Printed for ORL's and the sMRI's shape at sparsity .5: the
-loss after ten iterations (beyond that of the sequential pass) and the seconds of one pass over the parts, for
+The paper suggests parallel coordinate descent as future work: update several columns at once. Two columns that change
+together may overshoot, so each step must be damped. Since ΔjᵀΔk ≤ ½(‖Δj‖² + ‖Δk‖²), the loss decreases if the weight of
+column j is raised from G_jj to G_jj + G_jk. For the shapes of ORL and sMRI at sparsity 0.5, the script prints the loss
+after ten iterations, relative to the sequential pass, and the time of one pass over the components, for
 
-- the sequential pass as it is, with one and with two threads for its matrix products (two threads for the rows of each
-  column besides were tried, and gave it nothing: it waits for memory);
-- pairs of columns, damped, each column on a thread of its own (and undamped, which need not descend).
+- the sequential pass, with one and with two threads for its matrix products (two threads for the rows of each column
+  were tried too, without a gain: the pass is limited by memory bandwidth);
+- pairs of columns, each column on its own thread, with damping and without (where the loss may increase).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ POOL = ThreadPoolExecutor(2)
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two columns at a time, each on a thread of its own."""
+    """Update two columns at a time, each on its own thread."""
 
     damped: bool = True
 
     def __call__(self, factor: np.ndarray, stats: Stats, sets: Columns, state: dict) -> tuple[np.ndarray, dict]:
-        """Improve ``factor`` in place."""
+        """Update ``factor`` in place."""
         gram = stats.gram.astype(factor.dtype)
 
         def solve(j: int, other: int) -> np.ndarray:
@@ -63,7 +63,7 @@ class Pairs:
 
 
 def compare(name: str, shape: tuple[int, int, int]) -> None:
-    """One line for each way."""
+    """Print one line per variant."""
     features, samples, r = shape
     rng = np.random.default_rng(0)
     X = rng.random((samples, r)) ** 3 @ rng.random((r, features)) ** 3
@@ -71,9 +71,9 @@ def compare(name: str, shape: tuple[int, int, int]) -> None:
     data = as_data(X)
     sets = [as_columns(None, r), as_columns(0.5, r)]
     first = None
-    ways = {"sequential": (Sequential(), 1), "products on two": (Sequential(), 2), "pairs, damped": (Pairs(), 1)}
-    ways["pairs, undamped"] = (Pairs(damped=False), 1)
-    for label, (update, threads) in ways.items():
+    variants = {"sequential": (Sequential(), 1), "two threads": (Sequential(), 2), "pairs, damped": (Pairs(), 1)}
+    variants["pairs, undamped"] = (Pairs(damped=False), 1)
+    for label, (update, threads) in variants.items():
         factors = starting_factors("random", data, r, sets, np.random.default_rng(0))
         scale_to(data, factors, 0)
         blocks = [Block(Sequential(), sets[0]), Block(update, sets[1])]
@@ -91,13 +91,13 @@ def compare(name: str, shape: tuple[int, int, int]) -> None:
         rises = int(np.count_nonzero(np.diff(result.losses) > 0))
         print(
             f"{name:5} {label:20} loss {100 * (result.losses[-1] / first - 1):+7.3f} % after 10 iterations "
-            f"({rises} of them upwards), a pass {min(times):.4f} s",
+            f"({rises} increases), one pass {min(times):.4f} s",
             flush=True,
         )
 
 
 def main() -> None:
-    """Both shapes."""
+    """Compare the variants at each shape."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one tiny shape")
     for name, shape in (QUICK if parser.parse_args().quick else SHAPES).items():

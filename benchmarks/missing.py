@@ -1,11 +1,11 @@
-"""What missing entries cost: iterations, time, and the error of the entries that the fit has not seen.
+"""Fits with missing entries: iterations, time, and the error at the missing entries.
 
     python benchmarks/missing.py [--quick]
 
-A planted problem (200 × 60, five parts, noise .02; medians of five) with some entries missing at random, fitted to
-tol=1e-4 (at most 200 iterations, the defaults) and to 1e-6. Printed: iterations, the root mean squared error of the
-missing entries beside the noise, and the time of an iteration beside that of the same fit with nothing missing, for an
-array with NaN and for a sparse matrix with a mask.
+Generated data (200 × 60, five components, noise 0.02; medians of five seeds) with entries missing at random, fitted
+with tol=1e-4 (at most 200 iterations, the defaults) and with tol=1e-6. Prints the number of iterations, the root mean
+squared error at the missing entries relative to the noise, and the time of an iteration relative to the same fit
+without missing entries, for an array with NaN and for a sparse matrix with an observed mask.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
 
 
 def problem(seed: int) -> np.ndarray:
-    """Planted parts, with noise."""
+    """Known components and activations, plus noise."""
     rng = np.random.default_rng(seed)
     parts = np.where(rng.random((R, 60)) < 0.3, rng.random((R, 60)), 0)
     return np.maximum(rng.random((200, R)) ** 2 @ parts + NOISE * rng.standard_normal((200, 60)), 0)
 
 
 def run(seed: int, share: float, sparse: bool, **limits: float) -> tuple[int, float, float]:
-    """Iterations, error of the missing entries in units of the noise, and seconds of an iteration."""
+    """Iterations, error at the missing entries in units of the noise, and seconds per iteration."""
     X = problem(seed)
     seen = np.random.default_rng(seed + 1000).random(X.shape) >= share
     given = {"observed": sp.csr_array(seen)} if sparse else {"missing": "em"}
@@ -49,15 +49,15 @@ def main() -> None:
     seeds = range(1 if parser.parse_args().quick else 5)
     plain = {}
     for sparse in (False, True):
-        run(0, 0.3, sparse)  # kernels are compiled
-        print("sparse, with a mask" if sparse else "dense, with NaN")
+        run(0, 0.3, sparse)  # compiles the kernels
+        print("sparse, with an observed mask" if sparse else "dense, with NaN")
         for share in SHARES:
             line = f"{share:4.0%} missing"
             for limits in ({}, {"tol": 1e-6, "max_iter": 1000}):
                 iterations, errors, seconds = zip(*(run(s, share, sparse, **limits) for s in seeds), strict=True)
                 unit = plain.setdefault((sparse, bool(limits)), median(seconds))
                 line += f" | tol {limits.get('tol', 1e-4):g}: {median(iterations):4.0f} iterations, "
-                line += f"error {median(errors):.2f} × noise, an iteration {median(seconds) / unit:.1f} × plain"
+                line += f"error {median(errors):.2f} × noise, iteration {median(seconds) / unit:.1f} × plain"
             print(line)
 
 

@@ -1,12 +1,11 @@
-"""A file larger than memory: what a pass costs beside reading it, and beside its matrix products.
+"""A file larger than memory: time of an iteration, compared with reading the file and with the matrix products.
 
     python benchmarks/outofcore.py [--quick] [--gigabytes 12] [--folder DIR]
 
-Makes an array of 12 GB on disk and fits rank 20 to it at sparsity .6, in a process of its own whose private memory is
-limited to 1.5 GB by the system (RLIMIT_DATA). Per pass over the file, in turn: the time of a plain sequential read of
-it, the time of the two matrix products on as much data in memory, and the time of an iteration. Before each reading the
-system is told to drop the file from its cache, since a file larger than memory would not be there. Must show: an
-iteration ≤ 1.25 × the larger of the two (medians).
+Writes an array of 12 GB to disk and fits 20 components at sparsity 0.6, in a process whose private memory is limited to
+1.5 GB (RLIMIT_DATA). Measures in turn a plain sequential read of the file, the two matrix products on the same amount
+of data in memory, and an iteration. Before each read, the file is dropped from the system's cache, because a file
+larger than memory would not be in it. Target: an iteration takes ≤ 1.25 × the larger of the other two (medians).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LIMIT = 1_500_000_000
 
 
 def make(path: Path, rows: int) -> None:
-    """Write an array of rank R and noise, block by block."""
+    """Write an array of rank R plus noise, block by block."""
     rng = np.random.default_rng(0)
     parts = rng.random((R, FEATURES)) ** 4
     array = np.lib.format.open_memmap(path, "w+", np.float64, (rows, FEATURES))
@@ -40,14 +39,14 @@ def make(path: Path, rows: int) -> None:
 
 
 def forget(path: Path) -> None:
-    """Let the system drop the file from its cache."""
+    """Drop the file from the system's cache."""
     with open(path, "rb") as file:
         os.fdatasync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def read(path: Path) -> float:
-    """Seconds of a plain read from the first byte to the last."""
+    """Seconds of a plain sequential read of the file."""
     forget(path)
     buffer = bytearray(2**26)
     started = perf_counter()
@@ -58,7 +57,7 @@ def read(path: Path) -> float:
 
 
 def multiply(rows: int) -> float:
-    """Seconds of the products with that many rows, a piece of them being in memory."""
+    """Seconds of the matrix products for that many rows, extrapolated from rows that fit into memory."""
     rng = np.random.default_rng(0)
     piece = min(rows, 20_000)
     X, parts = rng.random((piece, FEATURES)), np.asfortranarray(rng.random((FEATURES, R)))
@@ -74,7 +73,7 @@ def multiply(rows: int) -> float:
 
 
 def fit(path: Path, rows: int, memory_limit: str, iterations: int) -> None:
-    """Fit, and between the iterations read the file and multiply: what the limited process does."""
+    """Fit with limited memory; between iterations, time a plain read and the matrix products."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     import partwise as pw
 
@@ -100,17 +99,15 @@ def fit(path: Path, rows: int, memory_limit: str, iterations: int) -> None:
     ratio = iteration / max(read_, multiply_)
     verdict = f": {'meets' if ratio <= 1.25 else 'MISSES'} ≤ 1.25" if iterations > 3 else ""
     print(f"an iteration ÷ the larger of the two: {ratio:.2f}{verdict}; relative error {result.relative_error:.4f}")
-    print(
-        f"private memory is limited to {LIMIT / 1e9:.1f} GB; resident at most {int(peak) / 1e6:.2f} GB, shared included"
-    )
+    print(f"private memory limited to {LIMIT / 1e9:.1f} GB; peak resident memory {int(peak) / 1e6:.2f} GB, with shared")
 
 
 def main() -> None:
-    """Make the file, and fit it in a process with little memory."""
+    """Write the file, and fit it in a process with limited memory."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="40 MB, and no claims")
+    parser.add_argument("--quick", action="store_true", help="40 MB, without checking the target")
     parser.add_argument("--gigabytes", type=float, default=12.0)
-    parser.add_argument("--folder", help="where the file is made")
+    parser.add_argument("--folder", help="folder for the file")
     parser.add_argument("--fit", nargs=4, metavar=("PATH", "ROWS", "MEMORY", "ITERATIONS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.fit:
@@ -120,7 +117,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         path = Path(folder) / "x.npy"
         make(path, rows)
-        print(f"{rows} × {FEATURES} in float64: {path.stat().st_size / 1e9:.2f} GB, rank {R}", flush=True)
+        print(f"{rows} × {FEATURES} in float64: {path.stat().st_size / 1e9:.2f} GB, {R} components", flush=True)
         fixed = [str(path), str(rows), "5 MB" if asked.quick else "400 MB", "3" if asked.quick else "5"]
         subprocess.run([sys.executable, __file__, "--fit", *fixed], check=True)
 

@@ -1,14 +1,15 @@
-"""How long the nearest point of a Hoyer set takes: the package's methods against sorting and Projection-Hoyer.
+"""Time to project a vector onto a given sparsity: Partwise's methods, sorting, and Projection-Hoyer.
 
     python benchmarks/projections.py [--quick]
 
-One thread. On every vector all methods take turns, in an order that moves on by one each time; calls too short for the
-clock are repeated, and the best of three is taken, so that b is in cache, as it is in a fit. Methods are timed
-without the public functions' checks. The geometric input makes "fast" give up its
-passes. Methods that lose all their digits on it are left out there (–).
+One thread. All methods run on each vector, in rotating order. Short calls are repeated until the clock can resolve
+them, and the best of three is taken, so that b is in cache, as in a fit. Methods are called without the input checks of
+the public functions. On the geometric input, "fast" falls back to a slower method, and methods that lose all precision
+are left out (–).
 
-Two compiled rivals: "Hoyer, published" does each round in the two passes that the published steps need; the package's
-"Hoyer" fuses a whole round into one, with the closed form that "fast" is made of.
+There are two compiled versions of Projection-Hoyer. "Hoyer, published" takes two passes over the vector per round, as
+the published steps do. "Hoyer", the version in the package, takes one, with the closed form that "fast" also uses.
+Targets at 409,600 entries: see the last lines of the output.
 """
 
 import os
@@ -29,10 +30,10 @@ from threadpoolctl import threadpool_limits
 from partwise.projections.sets import METHODS
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
-Solver = Callable[[Vector, float, Vector], object]  # b, k, and where to write the answer
+Solver = Callable[[Vector, float, Vector], object]  # b, k, and the output array
 
 SPARSITIES = (0.2, 0.4, 0.6, 0.8)
-SHORTEST = 2e-4  # seconds: the least that is taken for a measurement
+SHORTEST = 2e-4  # seconds; shorter calls are repeated
 vectorised = numba.njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")  # the package's own flags
 
 INPUTS: dict[str, Callable[[np.random.Generator, int], Vector]] = {
@@ -48,7 +49,7 @@ def packaged(method: str) -> Solver:
 
 
 def sorted_numpy(b: Vector, k: float, out: Vector) -> None:
-    """The paper's Algorithm 2 in NumPy: thresholds of all leading sets at once, from cumulative sums."""
+    """The paper's Algorithm 2 in NumPy: all thresholds at once, from cumulative sums."""
     a = np.sort(b)[::-1] - b.mean()
     s1, s2 = np.cumsum(a), np.cumsum(a * a)
     first = math.floor(k * k)
@@ -62,7 +63,7 @@ def sorted_numpy(b: Vector, k: float, out: Vector) -> None:
 
 
 def hoyer_numpy(b: Vector, k: float, out: Vector) -> None:
-    """Hoyer's §3.1 in NumPy. Only the free entries are carried along."""
+    """Hoyer's §3.1 in NumPy. Only the nonzero entries are kept from round to round."""
     free, v = np.arange(b.size), b + (k - b.sum()) / b.size
     while True:
         middle = k / v.size
@@ -89,7 +90,7 @@ def copy_and_sum(b: Vector, v: Vector) -> float:
 
 @vectorised
 def spread(v: Vector, least: float, offset: float) -> float:
-    """Σw² of the free w = v + offset: those with v > least."""
+    """Σw² of w = v + offset over the entries with v > least."""
     s = 0.0
     for i in range(v.size):
         w = v[i] + offset if v[i] > least else 0.0
@@ -99,9 +100,9 @@ def spread(v: Vector, least: float, offset: float) -> float:
 
 @vectorised
 def move(v: Vector, least: float, offset: float, alpha: float, middle: float) -> tuple[int, float]:
-    """Free entries become (middle + α·w)₊, the others stay zero: how many are positive, and their sum.
+    """Set entries with v > least to (middle + α·w)₊, others to zero; return the number and sum of the positive ones.
 
-    In place: with two arrays that may overlap, the compiler would not vectorise the loop.
+    In place, because the compiler does not vectorise the loop for two arrays that may overlap.
     """
     d, s = 0, 0.0
     for i in range(v.size):
@@ -115,9 +116,9 @@ def move(v: Vector, least: float, offset: float, alpha: float, middle: float) ->
 
 @numba.njit(error_model="numpy")
 def hoyer_published(b: Vector, k: float, out: Vector) -> None:
-    """Hoyer's §3.1 as published: one pass for the quadratic of α (its mixed term vanishes), one to move and to zero.
+    """Hoyer's §3.1 as published: one pass for the quadratic equation of α (its mixed term vanishes), one for the step.
 
-    The return to the hyperplane is a shift of the free entries: the next two passes apply it as they read.
+    The projection onto the hyperplane is a shift of the nonzero entries; the next two passes apply it while reading.
     """
     d, stay, least, s = 0, b.size, -np.inf, copy_and_sum(b, out)
     while stay != d:
@@ -141,7 +142,7 @@ NAMES = list(SOLVERS)
 
 
 def seconds(solve: Solver, b: Vector, k: float, out: Vector) -> float:
-    """How long one call takes: the best of three, each the mean of as many calls as the clock needs."""
+    """Seconds per call: the best of three measurements, each the mean of enough calls for the clock."""
     best = math.inf
     for _ in range(3):
         calls, elapsed, start = 0, 0.0, time.perf_counter()
@@ -153,7 +154,7 @@ def seconds(solve: Solver, b: Vector, k: float, out: Vector) -> float:
 
 
 def measure(kind: str, m: int, problems: int) -> Vector:
-    """Seconds by sparsity, problem and solver; nan for those left out."""
+    """Seconds by sparsity, problem and solver; nan for solvers that are left out."""
     names = NAMES[:4] if kind == "geometric" else NAMES
     answers, times = {n: np.empty(m) for n in names}, np.full((len(SPARSITIES), problems, len(NAMES)), np.nan)
     for j, (i, sparsity) in itertools.product(range(problems), enumerate(SPARSITIES)):
@@ -170,7 +171,7 @@ def row(label: str, means: Vector) -> str:
 
 
 def verdict(kind: str, times: Vector, above: str, below: str, least: float = 0, most: float = math.inf) -> str:
-    """The ratio of mean times, and the median of the ratios: both must lie between ``least`` and ``most``."""
+    """The ratio of mean times and the median ratio; the target is met if both are between ``least`` and ``most``."""
     upper, lower = times[..., NAMES.index(above)], times[..., NAMES.index(below)]
     mean, median = upper.mean() / lower.mean(), float(np.median(upper / lower))
     target = f"≥ {least}" if least else f"≤ {most}"
@@ -194,7 +195,7 @@ def main() -> None:
         for sparsity, means in zip(SPARSITIES, last[kind].mean(axis=1), strict=True):
             print(row(f"at {sparsity}", means))
     if quick:
-        return  # the verdicts are about 409,600 entries
+        return  # the targets are for 409,600 entries
     print(f"\nm = {sizes[-1]:,}")
     print(verdict("uniform", last["uniform"], "fast", "np.sort", most=0.35))
     for name in ("Hoyer", "Hoyer, published", "Hoyer, NumPy"):

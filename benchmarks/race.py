@@ -1,17 +1,20 @@
-"""The race: what a user would pick instead, each in the same run, one thread.
+"""Partwise compared with other NMF libraries, all in the same run, on one thread.
 
     python benchmarks/race.py [--quick] [--data NAME …] [--sparsity S …] [--seeds 3]
 
-scikit-learn's NMF (coordinate descent from two starts, and with the L1 penalty whose parts come nearest to the asked
-sparsity) and MiniBatchNMF, tensorly's nonnegative HALS, torchnmf's `sparse_fit` (left out where torch is not), and our
-own `nmfsc` with Hoyer's projection and with ours. Peers run a fixed number of iterations (200, tensorly 50; sMRI a
-tenth), `nmfsc` as many seconds as ours. For each peer the medians over the seeds of: its relative error and seconds;
-how long ours takes to that error, as a share of its time (the default, and with ``extrapolate=True``; inf: not in
-the time given), and ours ÷ its error at the end; its achieved sparsity (mean, least, largest over the parts and seeds),
-dead parts, and peak memory beyond X.
+The other methods (*peers* in the code) are scikit-learn's NMF (coordinate descent from two starts, and with the L1
+penalty whose mean sparsity is closest to the requested one) and MiniBatchNMF, tensorly's nonnegative HALS, torchnmf's
+`sparse_fit`, and our `nmfsc` with Hoyer's projection and with ours. Libraries that are not installed are skipped. They
+run for a fixed number of iterations (200; tensorly 50; a tenth on sMRI), `nmfsc` for the same time as Partwise.
 
-Ours starts from samples, and from a random start where it is held against a random start. The clock of each includes
-its start. Grey values are divided by 255 (CBCL too, without Hoyer's clipping: "CBCL, Hoyer" has that).
+Prints medians over the seeds: the relative error and time of each method; the time in which Partwise reaches that
+error, as a share of the method's time (with default parameters and with ``extrapolate=True``; inf: not reached); the
+final error of Partwise ÷ that of the method; the achieved sparsity (mean, smallest and largest over components and
+seeds), the number of dead components, and peak memory beyond X. Lines below each table compare the results with our
+targets.
+
+Partwise starts from samples; without sparsity, it starts as the method it is compared with. Times include the start.
+Grey values are divided by 255; "CBCL, Hoyer" has the faces as Hoyer (2004) prepares them.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import numpy as np
 from sklearn.decomposition import NMF, MiniBatchNMF
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments/ lies beside benchmarks/
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds experiments/
 
 import partwise as pw
 from experiments import loaders
@@ -41,7 +44,7 @@ Pair = tuple[np.ndarray, np.ndarray]  # activations (samples × r), components (
 
 @dataclass(frozen=True)
 class Problem:
-    """Data, a rank, how many iterations peers get, and how many seconds ours (and nmfsc) get."""
+    """Data, number of components, iterations of the peers, and seconds for Partwise and nmfsc."""
 
     load: Callable[[], np.ndarray]
     r: int
@@ -62,19 +65,19 @@ QUICK = Problem(lambda: datasets.load_digits()[0][:200], 5, 5, 0.2, (0.5,))
 
 
 def scikit_learn(X: np.ndarray, r: int, seed: int, iterations: int, init: str, penalty: float = 0.0) -> Pair:
-    """NMF by coordinate descent; an L1 penalty on both sides (on one alone it is undone by scaling)."""
+    """NMF by coordinate descent; the L1 penalty is on both factors, since scaling would undo it on one."""
     model = NMF(r, init=init, max_iter=iterations, tol=0, random_state=seed, alpha_W=penalty, l1_ratio=1)
     return model.fit_transform(X), model.components_
 
 
 def mini_batches(X: np.ndarray, r: int, seed: int, iterations: int) -> Pair:
-    """MiniBatchNMF, as it comes but for its patience."""
+    """MiniBatchNMF with default parameters, but without early stopping."""
     model = MiniBatchNMF(r, init="random", max_iter=iterations, tol=0, max_no_improvement=None, random_state=seed)
     return model.fit_transform(X), model.components_
 
 
 def tensorly_hals(X: np.ndarray, r: int, seed: int, iterations: int) -> Pair:
-    """Nonnegative HALS for tensors, on a matrix; a quarter of the iterations, each of which has many inside."""
+    """Nonnegative HALS for tensors, on a matrix; a quarter of the iterations, since each has many inner ones."""
     from tensorly.decomposition import non_negative_parafac_hals
 
     weights, factors = non_negative_parafac_hals(
@@ -84,7 +87,7 @@ def tensorly_hals(X: np.ndarray, r: int, seed: int, iterations: int) -> Pair:
 
 
 def torchnmf_sparse(X: np.ndarray, r: int, seed: int, iterations: int, sparsity: float) -> Pair:
-    """Hoyer's scheme by torch, in single precision, as it comes."""
+    """Hoyer's method in torchnmf, in single precision (its default)."""
     import torch
     from torchnmf import nmf
 
@@ -105,7 +108,7 @@ def hoyer_2004(X: np.ndarray, r: int, seed: int, seconds: float, sparsity: float
 
 
 def nearest_penalty(X: np.ndarray, r: int, sparsity: float, iterations: int) -> float:
-    """The L1 penalty whose parts have a mean sparsity nearest to the asked one."""
+    """The L1 penalty whose mean sparsity is closest to the requested one, by bisection."""
     low, high, tried = -8.0, 0.0, []
     for _ in range(8):
         exponent = 0.5 * (low + high)
@@ -117,13 +120,13 @@ def nearest_penalty(X: np.ndarray, r: int, sparsity: float, iterations: int) -> 
 
 
 def sparsities(components: np.ndarray) -> np.ndarray:
-    """Of each part; nan where it is dead."""
+    """Sparsity of each component; nan for dead ones."""
     return np.asarray(pw.hoyer_sparsity(np.asarray(components, dtype=float), axis=1))
 
 
 @dataclass
 class Peer:
-    """What a peer reached, a value for each seed."""
+    """Results of one method, one value per seed."""
 
     errors: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -132,8 +135,8 @@ class Peer:
     sparsity: list[np.ndarray] = field(default_factory=list)
 
     def note(self, X: np.ndarray, fit: Callable[[], Pair]) -> None:
-        """Run it once."""
-        Path("/proc/self/clear_refs").write_text("5")  # the peak of memory starts anew
+        """Run the method once and record the results."""
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak memory
         before, started = resident("VmRSS"), perf_counter()
         activations, components = fit()
         self.seconds.append(perf_counter() - started)
@@ -144,7 +147,7 @@ class Peer:
 
 
 def resident(name: str) -> float:
-    """Megabytes that the process holds (VmRSS), or has held (VmHWM)."""
+    """Resident memory of the process in MB: current (VmRSS) or peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(name)).split()[1]) / 1024
 
@@ -156,7 +159,7 @@ class Ours(Peer):
     traces: list[np.ndarray] = field(default_factory=list)
 
     def run(self, X: np.ndarray, r: int, seed: int, seconds: float, **asked: Any) -> None:
-        """Run it once, for so many seconds."""
+        """Run Partwise once, for that many seconds."""
         trace: list[tuple[float, float]] = []
 
         def fit() -> Pair:
@@ -176,7 +179,7 @@ class Ours(Peer):
         self.traces.append(np.array(trace))
 
     def shares(self, peer: Peer) -> list[float]:
-        """For each seed, the time to the peer's error as a share of the peer's time."""
+        """For each seed, the time to the peer's final error as a share of the peer's time."""
         return [
             min(trace[trace[:, 1] <= error, 0], default=np.inf) / seconds
             for trace, error, seconds in zip(self.traces, peer.errors, peer.seconds, strict=True)
@@ -184,7 +187,7 @@ class Ours(Peer):
 
 
 def peers_of(problem: Problem, X: np.ndarray, sparsity: float | None) -> Iterator[tuple[str, Callable[[int], Pair]]]:
-    """Those that take a sparsity, or (None) those that take none."""
+    """The methods with a sparsity, or (None) those without."""
     r, iterations = problem.r, problem.iterations
     if sparsity is None:
         for init in ("random", "nndsvda"):
@@ -205,7 +208,7 @@ def peers_of(problem: Problem, X: np.ndarray, sparsity: float | None) -> Iterato
 
 
 def installed(name: str) -> bool:
-    """Whether a peer can be imported."""
+    """Whether a library can be imported."""
     try:
         __import__(name)
     except ImportError:
@@ -214,27 +217,27 @@ def installed(name: str) -> bool:
 
 
 def claim(label: str, shares: list[float], limit: float) -> str:
-    """A target, and whether the median meets it."""
+    """One line: a target, and whether the median meets it."""
     share = float(np.median(shares))
     return f"{'meets' if share <= limit else 'MISSES'} {label}: {share:.3f} of its time (≤ {limit:g})"
 
 
 class Race:
-    """One problem: every peer, then ours against each."""
+    """One problem: all peers, and Partwise compared with each."""
 
     def __init__(self, name: str, problem: Problem, levels: tuple[float, ...], seeds: int) -> None:
         self.name, self.problem, self.X, self.seeds = name, problem, problem.load(), seeds
         self.levels, self.claims = levels, list[str]()
 
     def ours(self, **asked: Any) -> Ours:
-        """Ours, all seeds."""
+        """Partwise with all seeds."""
         fits = Ours()
         for seed in range(self.seeds):
             fits.run(self.X, self.problem.r, seed, self.problem.seconds, **asked)
         return fits
 
     def run(self) -> None:
-        """Print all rows."""
+        """Run all methods and print the table."""
         n, m = self.X.shape
         print(
             f"\n## {self.name}: {n} × {m}, {self.problem.r} components, {self.X.dtype}, {self.seeds} seeds\n",
@@ -250,14 +253,14 @@ class Race:
             self.compare(sparsity, free | asked)
 
     def peer(self, fit: Callable[[int], Pair]) -> Peer:
-        """A peer, all seeds."""
+        """A peer with all seeds."""
         found = Peer()
         for seed in range(self.seeds):
             found.note(self.X, partial(fit, seed))
         return found
 
     def compare(self, sparsity: float | None, peers: dict[str, Peer], **asked: Any) -> None:
-        """Ours at one sparsity against each peer."""
+        """Compare Partwise at one sparsity with each peer."""
         default = self.ours(sparsity=sparsity, **asked)
         quick = self.ours(sparsity=sparsity, extrapolate=True, **asked)
         label = f"{sparsity}" if sparsity is not None else f"none, {asked['init']}"
@@ -273,10 +276,12 @@ class Race:
         exact = 1e-10 if self.X.dtype == np.float64 else 1e-5
         if sparsity is not None:
             good = "meets" if not dead and off <= exact else "MISSES"
-            self.claims.append(f"{good} (e) at {label}: {dead} dead parts, sparsity off by at most {off:.0e}")
+            self.claims.append(
+                f"{good} (e) at {label}: {dead} dead components, largest deviation from the sparsity {off:.0e}"
+            )
 
     def judge(self, sparsity: float | None, init: str | None, peer: str, shares: list[float], ratio: float) -> None:
-        """The targets that this comparison is about."""
+        """Check the targets for this comparison."""
         plain = peer.startswith("scikit-learn") and "L1" not in peer
         case, about = (self.name, sparsity), f"at {sparsity} against {peer}"
         if plain and case == ("CBCL", 0.7):
@@ -290,7 +295,7 @@ class Race:
             self.claims.append(claim(f"(d) {about}", shares, 0.05))
 
     def row(self, label: str, name: str, peer: Peer, *rest: str) -> None:
-        """Medians over the seeds."""
+        """Print medians over the seeds."""
         found = np.concatenate(peer.sparsity)
         levels = f"{np.nanmean(found):.3f} ({np.nanmin(found):.3f} – {np.nanmax(found):.3f})"
         error, seconds = f"{np.median(peer.errors):.5f}", f"{np.median(peer.seconds):.2f}"
@@ -299,7 +304,7 @@ class Race:
 
 
 def warm_up() -> None:
-    """Everything once: imports and compilation."""
+    """Run everything once, to import and compile."""
     X = QUICK.load()
     for sparsity in (None, 0.5):
         for _, fit in peers_of(QUICK, X, sparsity):
@@ -309,17 +314,17 @@ def warm_up() -> None:
 
 
 def main() -> None:
-    """Every problem."""
+    """Run the problems one after another."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="200 digits, five iterations, one seed, and no claims")
+    parser.add_argument("--quick", action="store_true", help="200 digits, five iterations, one seed, without targets")
     parser.add_argument("--data", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--sparsity", nargs="+", type=float, help="(default: .3 .5 .7; sMRI .5)")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # peers say that they have not converged: they were told when to stop
+    warnings.simplefilter("ignore")  # peers warn that they have not converged, since their iterations are limited
     for name in ("tensorly", "torchnmf"):
         if not installed(name):
-            print(f"{name} is left out: it is not installed")
+            print(f"{name} is skipped: not installed")
     warm_up()
     if options.quick:
         Race("digits", QUICK, QUICK.sparsity, 1).run()
@@ -328,7 +333,7 @@ def main() -> None:
         try:
             race = Race(name, PROBLEMS[name], tuple(options.sparsity or PROBLEMS[name].sparsity), options.seeds)
         except FileNotFoundError as error:
-            print(f"{name} is left out: {error}")
+            print(f"{name} is skipped: {error}")
             continue
         race.run()
         print(*race.claims, sep="\n", flush=True)

@@ -1,16 +1,16 @@
-"""All recipes on the same data from the same start: how well, how sparse, how soon.
+"""All recipes on the same data, from the same start: error, sparsity and time.
 
     python benchmarks/recipes.py [--quick] [--data NAME …] [--sparsity S …] [--seconds 30] [--others 3]
 
-CBCL and ORL at sparsity .3, .5 and .7, three seeds, one thread. `nmfsc` gets ``--seconds`` with Hoyer's projection and
-with ours, everything else ``--others`` (a minute's patience with `nmfsc` makes the race; the others show where they
-are). For each recipe the medians over the seeds of: relative error, explained variance, achieved sparsity of the parts
-(mean, least, largest), parts that died, seconds, and the time to the error that `nmfsc` has at its end, with how many
-times sooner than `nmfsc` that is.
+CBCL and ORL at sparsity 0.3, 0.5 and 0.7, three seeds, one thread. `nmfsc` runs for ``--seconds``, with Hoyer's
+projection and with ours; the other recipes run for ``--others`` seconds. Prints medians over the seeds: relative error,
+explained variance, achieved sparsity (mean, smallest, largest), number of dead components, seconds, the time to reach
+the better final error of `nmfsc`, and the speedup over `nmfsc`. Target for `ssnmf` at sparsity 0.5 and above: speedup ≥
+15.
 
-Recipes with a penalty get the penalty whose mean sparsity comes nearest, found by bisection for the first seed. `l0`
-gets as many nonzeros as the parts of `ssnmf` have on average. `tpc` takes an interval of ± .01, and only problems with
-at most 5000 entries in the parts: its cone programs grow out of hand.
+Recipes with a penalty use the one whose mean sparsity is closest to the requested value (bisection on the first seed).
+`l0` uses the mean number of nonzeros of the components of `ssnmf`. `tpc` uses an interval of ± 0.01, and runs only if
+the components have at most 5000 entries, because its cone programs become too large.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments/ lies beside benchmarks/
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds experiments/
 
 import partwise as pw
 from experiments import loaders
@@ -43,7 +43,7 @@ Trace = list[tuple[float, float]]
 
 
 def shared_start(X: np.ndarray, r: int, sparsity: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The factors that every recipe starts from (and projects to its own sets)."""
+    """The start of all recipes; each projects it onto its own sets."""
     data = as_data(X)
     sets = [as_columns(None, r), as_columns(sparsity, r)]
     factors = starting_factors("samples", data, r, sets, np.random.default_rng(seed))
@@ -52,7 +52,7 @@ def shared_start(X: np.ndarray, r: int, sparsity: float, seed: int) -> tuple[np.
 
 
 def run(recipe: Callable[..., pw.Result], X: np.ndarray, r: int, start: Any, seconds: float, **options: Any) -> tuple:
-    """The result, and when it had which error."""
+    """The result, and the (seconds, relative error) of each iteration."""
     trace: Trace = []
     result = recipe(
         X,
@@ -71,7 +71,7 @@ def run(recipe: Callable[..., pw.Result], X: np.ndarray, r: int, start: Any, sec
 def nearest_penalty(
     recipe: Callable[..., pw.Result], name: str, X: np.ndarray, r: int, start: Any, sparsity: float, seconds: float
 ) -> dict[str, float]:
-    """The value of parameter ``name`` whose parts have a mean sparsity nearest to ``sparsity``."""
+    """The value of parameter ``name`` whose mean sparsity is closest to ``sparsity``, by bisection."""
     side = {} if name == "theta" else {"side": "components"}
     low, high = (0.0, 1.0) if name == "theta" else (-4.0, 6.0)
     tried = []
@@ -86,7 +86,7 @@ def nearest_penalty(
 
 
 def contenders(X: np.ndarray, r: int, start: Any, sparsity: float, seconds: float) -> dict[str, tuple]:
-    """Recipes with their options, in the order of the table; nmfsc comes first, by itself."""
+    """Recipes with their options, in the order of the table, without nmfsc."""
     first, _ = run(pw.ssnmf, X, r, start, seconds, sparsity=sparsity)
     count = max(1, round(np.count_nonzero(first.components) / r))
     found = {
@@ -113,7 +113,7 @@ def contenders(X: np.ndarray, r: int, start: Any, sparsity: float, seconds: floa
 
 
 def time_to(trace: Trace, error: float) -> float:
-    """When the trace first had that error; inf if never."""
+    """Seconds until the trace reaches that error; inf if it does not."""
     return next((seconds for seconds, here in trace if here <= error), np.inf)
 
 
@@ -125,7 +125,7 @@ def line(label: str, rows: list[tuple]) -> str:
     dead = np.median([np.count_nonzero(~(f.components.max(axis=1) * f.activations.max(axis=0) > 0)) for f in results])
     seconds = np.median([f.times[-1] for f in results])
     when = np.median(reached)
-    soon = f"{when:8.3f} s {np.median(ratios):7.1f} ×" if np.isfinite(when) else f"{'never':>10}"
+    soon = f"{when:8.3f} s {np.median(ratios):7.1f} ×" if np.isfinite(when) else f"{'not reached':>11}"
     return (
         f"  {label:22} {error:.5f} {1 - error**2:.5f}  {np.nanmean(sparsities):.3f} {np.nanmin(sparsities):.3f} "
         f"{np.nanmax(sparsities):.3f} {dead:4.0f} {seconds:7.2f} {soon}"
@@ -133,9 +133,9 @@ def line(label: str, rows: list[tuple]) -> str:
 
 
 def compare(name: str, X: np.ndarray, r: int, sparsity: float, seeds: int, seconds: float, others: float) -> None:
-    """Print the table of one data set at one sparsity."""
-    print(f"{name}, {r} parts, sparsity {sparsity}, {seeds} seeds", flush=True)
-    print(f"  {'':22}   error explained mean  least largest dead seconds   to nmfsc's error, sooner")
+    """Print the table of one dataset at one sparsity."""
+    print(f"{name}, {r} components, sparsity {sparsity}, {seeds} seeds", flush=True)
+    print(f"  {'':22}   error explained mean  min   max  dead seconds   time to nmfsc's error, speedup")
     starts = [shared_start(X, r, sparsity, seed) for seed in range(seeds)]
     targets = {}
     for projection in ("hoyer", "fast"):
@@ -152,17 +152,17 @@ def compare(name: str, X: np.ndarray, r: int, sparsity: float, seeds: int, secon
         print(line(label, rows), flush=True)
         if label in ("ssnmf", "ssnmf + Proj") and sparsity >= 0.5:
             ratio = np.median([row[2] for row in rows])
-            print(f"  {'':22} {label}: {'meets' if ratio >= 15 else 'misses'} ≥ 15 × sooner ({ratio:.0f} ×)")
+            print(f"  {'':22} {label}: {'meets' if ratio >= 15 else 'misses'} speedup ≥ 15 ({ratio:.0f} ×)")
 
 
 def main() -> None:
-    """All tables."""
+    """Print a table for each dataset and sparsity."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="200 digits at one sparsity, one seed, tenths of a second")
     parser.add_argument("--data", nargs="+", choices=DATA, default=["CBCL", "ORL"])
     parser.add_argument("--sparsity", nargs="+", type=float, default=[0.3, 0.5, 0.7])
-    parser.add_argument("--seconds", type=float, default=30, help="for nmfsc")
-    parser.add_argument("--others", type=float, default=3, help="seconds for the others")
+    parser.add_argument("--seconds", type=float, default=30, help="seconds for nmfsc")
+    parser.add_argument("--others", type=float, default=3, help="seconds for each other recipe")
     options = parser.parse_args()
     warnings.simplefilter("ignore", pw.CapacityWarning)
     for name in ["digits"] if options.quick else options.data:
@@ -170,7 +170,7 @@ def main() -> None:
         try:
             X, _ = load()
         except (FileNotFoundError, ImportError) as error:
-            print(f"{name} is left out: {error}")
+            print(f"{name} is skipped: {error}")
             continue
         if options.quick:
             compare(name, X[:200], 5, 0.5, 1, 0.3, 0.05)

@@ -1,18 +1,19 @@
-"""The cost model of docs/scaling.md: its constants, how well it predicts, and what it says of larger machines.
+"""The cost model of docs/scaling.md: fit its constants, test its predictions, and extrapolate to a large cluster.
 
     python benchmarks/scaling.py [--quick]
 
-Seconds of an iteration, one thread, X read from a file that the system has in its cache:
+Seconds per iteration on one thread, with X read from a file in the system's cache:
 
     a·n·m·r + b·n·m + c·n·r² + d·m·r² + e·chunks·m·r
 
-(products; going through X; the activations' sweeps; the parts' sweep; adding up statistics), and on Dask
+(matrix products; reading X; sweeps over the activations; sweeps over the components; summing statistics), and on Dask
 
     [a·n·m·r + b·n·m + c·n·r² + e·chunks·m·r] / workers + d·m·r² + f·chunks + g·m·r·workers
 
-(f: a task in the scheduler; g: parts sent and statistics received, for each number). The constants are fitted to some
-sizes by nonnegative least squares of relative errors, and checked on others. Must show: within 25 % on those. (BLAS
-takes parts in fours and eights: 30 cost it as much as 40, so that a line in r is 15 % off there.)
+(f: a task in the scheduler; g: sending one number of the components and receiving one of the statistics). The constants
+are fitted to some sizes by nonnegative least squares on relative errors, and tested on others. Target: within 25 %.
+(BLAS processes components in groups of four or eight, so 30 cost as much as 40, and a model linear in r is off by 15 %
+there.)
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ QUICK: list[Size] = [(2000, 100, 5, 2), (4000, 50, 10, 4), (1000, 400, 5, 4), (3
 
 
 def made_up(n: int, m: int, r: int) -> np.ndarray:
-    """Rank r and noise."""
+    """Data of rank r plus noise."""
     rng = np.random.default_rng(0)
     X = rng.random((n, r)) ** 3 @ rng.random((r, m)) ** 4
     X += 0.1 * rng.random(m)
@@ -65,14 +66,14 @@ def made_up(n: int, m: int, r: int) -> np.ndarray:
 
 
 def seconds(X: object, r: int, **asked: object) -> float:
-    """The least time of an iteration with one sweep of each factor."""
+    """The shortest time of an iteration with one sweep over each factor."""
     sweeps = {"component_sweeps": 1, "activation_sweeps": 1}
     result = pw.ssnmf(X, r, sparsity=0.6, tol=0, max_iter=9, random_state=0, **sweeps, **asked)
     return float(np.min(np.diff(result.times)[1:]))
 
 
 def from_file(size: Size, folder: str) -> float:
-    """Out of core, at one thread."""
+    """Seconds per iteration for a file read in chunks, on one thread."""
     n, m, r, chunks = size
     path = Path(folder) / "x.npy"
     np.save(path, made_up(n, m, r))
@@ -80,7 +81,7 @@ def from_file(size: Size, folder: str) -> float:
 
 
 def on_dask(size: Size, client: Client) -> float:
-    """On workers that hold the chunks."""
+    """Seconds per iteration on Dask workers that hold the chunks."""
     n, m, r, chunks = size
     bounds = [*range(0, n, -(-n // chunks)), n]
     blocks = [da.from_delayed(delayed(made_up)(b - a, m, r), (b - a, m), dtype=float) for a, b in pairwise(bounds)]
@@ -90,37 +91,37 @@ def on_dask(size: Size, client: Client) -> float:
 
 
 def best_of_two(measure: Callable[[Size], float], *lists: list[Size]) -> list[list[float]]:
-    """The least time of each size, all sizes taking turns: the machine has other things to do."""
+    """The shorter of two times for each size; all sizes are measured in turn, since the load of the machine varies."""
     rounds = [[[measure(size) for size in sizes] for sizes in lists] for _ in range(2)]
     return [[min(pair) for pair in zip(*times, strict=True)] for times in zip(*rounds, strict=True)]
 
 
 def terms(size: Size) -> np.ndarray:
-    """What the constants a … e are multiplied with."""
+    """The factors of the constants a … e."""
     n, m, r, chunks = map(float, size)
     return np.array([n * m * r, n * m, n * r**2, m * r**2, chunks * m * r])
 
 
 def fitted(rows: list[np.ndarray], times: list[float]) -> np.ndarray:
-    """Nonnegative constants with the least relative errors."""
+    """Nonnegative constants that minimise the squared relative errors."""
     table = np.array(rows) / np.array(times)[:, None]
     scale = np.linalg.norm(table, axis=0)
     return nnls(table / scale, np.ones(len(times)))[0] / scale
 
 
 def dask_terms(size: Size, workers: int) -> np.ndarray:
-    """What the constants f and g are multiplied with."""
+    """The factors of the constants f and g."""
     return np.array([size[3], size[1] * size[2] * workers], dtype=float)
 
 
 def shared(size: Size, constants: np.ndarray, workers: int) -> float:
-    """The part of an iteration on Dask that a … e tell, the chunks' work being shared."""
+    """Seconds that a … e predict for an iteration on Dask; the work on chunks is divided among the workers."""
     a, b, c, d, e = constants * terms(size)
     return float((a + b + c + e) / workers + d)
 
 
 def report(name: str, sizes: list[Size], predicted: list[float], measured: list[float], claim: bool) -> None:
-    """Predicted beside measured."""
+    """Print predicted and measured times."""
     for size, p, t in zip(sizes, predicted, measured, strict=True):
         n, m, r, chunks = size
         verdict = f"{'meets' if abs(p / t - 1) <= 0.25 else 'MISSES'} ± 25 %" if claim else ""
@@ -128,9 +129,9 @@ def report(name: str, sizes: list[Size], predicted: list[float], measured: list[
 
 
 def main() -> None:
-    """Fit, check, and look ahead."""
+    """Fit the constants, test the predictions, and extrapolate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, and no claims")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, without checking the target")
     quick = parser.parse_args().quick
     fit, check = (QUICK, QUICK[:1]) if quick else (FITTED, CHECKED)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(limits=1):
@@ -152,16 +153,16 @@ def main() -> None:
     a, b, c, d, e = constants
     f, g = extra
     print(f"a {a:.2e}  b {b:.2e}  c {c:.2e}  d {d:.2e}  e {e:.2e}  f {f:.2e}  g {g:.2e} seconds")
-    print(f"one part more: {4 / a / 1e9 if a else np.inf:.1f} Gflop/s; a task {1e3 * f:.1f} ms in the scheduler")
+    print(f"products: {4 / a / 1e9 if a else np.inf:.1f} Gflop/s per additional component; {1e3 * f:.1f} ms per task")
     for n, m, r, workers, rows_ in ((10**9, 10**5, 50, 100, 20_000), (10**7, 10**4, 50, 100, 20_000)):
         chunks = n / rows_
         size = (n, m, r, int(chunks))
         work, tasks = shared(size, constants, workers), f * chunks
         sent = 2 * 8 * m * r * workers
         print(
-            f"{n:.0e} × {m:.0e}, r {r}, {workers} workers of one core, chunks of {rows_}: work {work:.0f} s a pass, "
-            f"scheduler {tasks:.0f} s, {sent / 1e9:.1f} GB sent ({g * m * r * workers:.1f} s at this machine's speed), "
-            f"{8 * n * m / workers / 1e9:.0f} GB of X for each worker"
+            f"{n:.0e} × {m:.0e}, r {r}, {workers} workers, chunks of {rows_} samples: per pass {work:.0f} s of work, "
+            f"{tasks:.0f} s of scheduling, {sent / 1e9:.1f} GB sent ({g * m * r * workers:.1f} s on this machine), "
+            f"{8 * n * m / workers / 1e9:.0f} GB of X per worker"
         )
 
 

@@ -1,15 +1,15 @@
-"""Sparse X: the time to scikit-learn's error, and streams of it.
+"""Sparse X: time to reach scikit-learn's error, in batch and mini-batch fits.
 
     python benchmarks/sparse.py [--quick]
 
-Generated matrices of text shape (20,000 × 40,000, 1 % stored, word frequencies after Zipf) and of single-cell shape
-(10,000 × 15,000, 5 % stored) about 20 topics, rank 20, so that the methods end in the same minimum, both from an
-NNDSVD start. scikit-learn's NMF runs 100 iterations; printed is how long each takes to the error that it ends with (to
-1e-6 of it), starts included; ours with one thread, and with all that there are, of which scikit-learn's sparse products
-and coordinate descent take one. Must show: ours with ``sparsity=None`` ≤ 0.5 × its time. With ``sparsity=.7``, which no
-setting of scikit-learn's asks for, time and error are printed.
+Generated matrices in the shape of text (20,000 × 40,000, 1 % stored, word frequencies by Zipf's law) and of single
+cells (10,000 × 15,000, 5 % stored), made of 20 topics and fitted with 20 components from an NNDSVD start, so that both
+methods find the same minimum. scikit-learn's NMF runs for 100 iterations. The script prints its time and the time in
+which Partwise reaches its final error (to a relative 1e-6), starts included, with one thread and with all. scikit-learn
+uses one thread for sparse data. Target: ``sparsity=None`` ≤ 0.5 × its time. Time and error at sparsity 0.7, which
+scikit-learn cannot set, are printed too.
 
-Then mini-batches on the text: scikit-learn's MiniBatchNMF and ours go on for as long as its three epochs take.
+Mini-batches on the text data: the error of Partwise after the time of three epochs of scikit-learn's MiniBatchNMF.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ R = 20
 
 
 def topics(n: int, m: int, share: float, seed: int = 0) -> sp.csr_array:
-    """Counts of m words in n texts about R topics, word frequencies after Zipf, about that share of them stored."""
+    """Counts of m words in n texts about R topics; ``share`` is the approximate fraction of stored entries."""
     rng = np.random.default_rng(seed)
     frequency = 1 / (np.arange(m) + 10)
     words = frequency * rng.gamma(0.1, size=(R, m))
@@ -54,7 +54,7 @@ def topics(n: int, m: int, share: float, seed: int = 0) -> sp.csr_array:
 
 
 def time_to(error: float, X: sp.csr_array, seconds: float, **asked: Any) -> tuple[float, float]:
-    """When ours has that error (inf: not in so many seconds), and its error at the end."""
+    """Seconds in which Partwise reaches that error (inf: not within ``seconds``), and its final error."""
     reached = [np.inf]
 
     def watch(here: pw.Iteration) -> bool:
@@ -67,7 +67,7 @@ def time_to(error: float, X: sp.csr_array, seconds: float, **asked: Any) -> tupl
 
 
 def against_nmf(name: str, X: sp.csr_array, iterations: int) -> None:
-    """Both from NNDSVD, to scikit-learn's error."""
+    """Print the time to scikit-learn's error, both from NNDSVD."""
     norm = np.sqrt(X.multiply(X).sum())
     started = perf_counter()
     model = NMF(R, init="nndsvd", max_iter=iterations, tol=0, random_state=0).fit(X)
@@ -87,7 +87,7 @@ def against_nmf(name: str, X: sp.csr_array, iterations: int) -> None:
 
 
 def against_mini_batches(X: sp.csr_array, epochs: int) -> None:
-    """The error after as much time."""
+    """Print the errors of both after the same time."""
     started = perf_counter()
     theirs = MiniBatchNMF(R, init="random", batch_size=1024, max_iter=epochs, tol=0, max_no_improvement=None)
     theirs.set_params(random_state=0).fit(X)
@@ -108,14 +108,14 @@ def against_mini_batches(X: sp.csr_array, epochs: int) -> None:
 
 
 def error_of(X: sp.csr_array, components: np.ndarray) -> float:
-    """The relative error with the best activations for some components."""
+    """The relative error of some components with their optimal activations."""
     return solve_activations(as_data(X), components.T).relative_error
 
 
 def main() -> None:
-    """Both shapes, then mini-batches."""
+    """Run both shapes, then the mini-batches."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small matrices, and no claims")
+    parser.add_argument("--quick", action="store_true", help="small matrices, without checking the target")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", pw.CapacityWarning)

@@ -1,10 +1,10 @@
-"""Which start ends lowest: random, NNDSVD, samples, and sparsity raised gradually from a low value.
+"""Final error by start: random, samples, NNDSVD and gradual.
 
     python benchmarks/starts.py [--quick]
 
-ORL, CBCL and digits at sparsity .5, .7 and .85, five seeds, fits of the same tolerance. For each start: the relative
-error at the end (mean and worst over the seeds), iterations and seconds, start included. ORL and CBCL are looked for
-in the folder that PARTWISE_DATA names and in the user's cache; what is not there is left out, with a line.
+ORL, CBCL and digits at sparsity 0.5, 0.7 and 0.85, five seeds, default tolerance. For each start, the script prints the
+final relative error (mean and worst over the seeds), iterations and seconds, start included. ORL and CBCL are read from
+the folder given by PARTWISE_DATA, or from the user's cache; a dataset that is missing is skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments/ lies beside benchmarks/
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds experiments/
 
 import partwise as pw
 from experiments import loaders
@@ -33,9 +33,9 @@ STARTS = ("random", "samples", "nndsvd", "gradual")
 
 
 def main() -> None:
-    """Print a table for each data set, and the mean of each start over all of them."""
+    """Print a table for each dataset, and the mean of each start over all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="digits alone, one seed, few iterations")
+    parser.add_argument("--quick", action="store_true", help="only digits, one seed, few iterations")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", pw.CapacityWarning)
     excess: dict[str, list[float]] = {start: [] for start in STARTS}
@@ -45,7 +45,7 @@ def main() -> None:
         try:
             X, _ = load()
         except (FileNotFoundError, ImportError) as error:
-            print(f"{name} is left out: {error}")
+            print(f"{name} is skipped: {error}")
             continue
         for sparsity in (0.5, 0.7, 0.85):
             rows = {}
@@ -66,7 +66,8 @@ def main() -> None:
                     flush=True,
                 )
     for start in STARTS:
-        print(f"{start:8} mean {100 * np.mean(excess[start]):5.2f} %, worst {100 * max(excess[start]):6.2f} % above")
+        mean, worst = 100 * np.mean(excess[start]), 100 * max(excess[start])
+        print(f"{start:8} mean {mean:5.2f} %, worst {worst:6.2f} % above the best")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""Tensors: the time to tensorly's error, and planted sparse factors.
+"""Tensors: time to reach tensorly's error, and recovery of known sparse factors.
 
     python benchmarks/tensor.py [--quick] [--only {race,recovery}]
 
-The race: 200 × 150 × 100, rank 10, planted uniform factors and noise of a tenth of the signal, no sparsity. tensorly's
-`non_negative_parafac_hals` runs 100 iterations at its default tolerance; printed is how long each takes to the error
-that it ends with (to 1e-6 of it), from the same random start, and from each one's own (its SVD, our slices), starts
-included. Three seeds, interleaved, one thread. Must show: the median of ours from the same start ≤ 0.7 × its time.
+race: 200 × 150 × 100 with 10 components, uniform factors, noise of a tenth of the signal, no sparsity. tensorly's
+`non_negative_parafac_hals` runs for 100 iterations at its default tolerance. The script prints the time in which each
+reaches tensorly's final error (to a relative 1e-6), from the same random start, and from the start of each (tensorly:
+SVD; Partwise: slices), starts included. Three seeds in turn, one thread. Target: median from the same start ≤ 0.7 ×
+tensorly's time.
 
-Planted sparsity: 60 × 50 × 40, rank 8, factors of Hoyer sparsity .6 in every mode, and a uniform background as large as
-``BACKGROUND`` of the signal, which is no component and spreads over whatever may be dense. Printed is the factor match
-score (the product of the modes' cosines, averaged over the best pairing) of the unconstrained fits, tensorly's and
-ours, and with the sparsity that was planted. Must show: ≥ .99 with it, where without it is less.
+recovery: 60 × 50 × 40 with 8 components whose factors have Hoyer sparsity 0.6 in every mode, and a uniform background
+of ``BACKGROUND`` times the signal, which is not a component and spreads over all factors that may be dense. The script
+prints the factor match score (the product of the modes' cosines, averaged over the best matching) of the unconstrained
+fits by tensorly and Partwise, and of the fit with the true sparsity. Target: ≥ 0.99 with sparsity, less without.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def outer(factors: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def with_noise(signal: np.ndarray, noise: np.ndarray, share: float) -> np.ndarray:
-    """The signal plus noise of that share of its norm."""
+    """The signal plus noise, whose norm is that share of the signal's."""
     return signal + noise * (share * np.linalg.norm(signal) / np.linalg.norm(noise))
 
 
@@ -52,7 +53,7 @@ def match(found: Sequence[np.ndarray], true: Sequence[np.ndarray]) -> float:
 
 
 def time_to(error: float, X: np.ndarray, r: int, seconds: float, **asked: Any) -> float:
-    """When ours has that error; inf: not in so many seconds."""
+    """Seconds in which Partwise reaches that error; inf: not within ``seconds``."""
     reached = [np.inf]
 
     def watch(here: pw.Iteration) -> bool:
@@ -65,14 +66,14 @@ def time_to(error: float, X: np.ndarray, r: int, seconds: float, **asked: Any) -
 
 
 def theirs(X: np.ndarray, r: int, init: Any, seed: int, n_iter: int = 100) -> tuple[float, Any, float]:
-    """How long tensorly takes, its factors, and the error it ends with."""
+    """Seconds, factors and final error of tensorly."""
     started = perf_counter()
     found, errors = non_negative_parafac_hals(X, r, n_iter_max=n_iter, init=init, random_state=seed, return_errors=True)
     return perf_counter() - started, found.factors, float(errors[-1])
 
 
 def race(shape: tuple[int, ...], r: int, seeds: int) -> None:
-    """Print the times to tensorly's error, and their ratios."""
+    """Print the times to tensorly's final error, and their ratios."""
     ratios: dict[str, list[float]] = {"same start": [], "own starts": []}
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def race(shape: tuple[int, ...], r: int, seeds: int) -> None:
 
 
 def recovery(shape: tuple[int, ...], r: int, seeds: int) -> None:
-    """Print how well planted sparse factors are found."""
+    """Print how well the known sparse factors are recovered."""
     scores: dict[str, list[float]] = {"tensorly, unconstrained": [], "ours, unconstrained": [], "ours, sparse": []}
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -110,11 +111,11 @@ def recovery(shape: tuple[int, ...], r: int, seeds: int) -> None:
     for label, values in scores.items():
         print(f"  {label}: match {np.median(values):.4f} (median; {', '.join(f'{v:.4f}' for v in values)})")
     sparse, free = (np.median(scores[f"ours, {name}"]) for name in ("sparse", "unconstrained"))
-    print(f"  {'meets' if sparse >= 0.99 > free else 'misses'} ≥ .99 with sparsity, less without")
+    print(f"  {'meets' if sparse >= 0.99 > free else 'misses'} ≥ 0.99 with sparsity, less without")
 
 
 def main() -> None:
-    """Both comparisons."""
+    """Run both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small tensors, one seed")
     parser.add_argument("--only", choices=("race", "recovery"), help="one of the two comparisons")
@@ -123,11 +124,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.only != "recovery":
         shape, r, seeds = ((20, 15, 10), 3, 1) if quick else ((200, 150, 100), 10, 3)
-        print(f"{' × '.join(map(str, shape))}, rank {r}, no sparsity: the time to tensorly's error")
+        print(f"{' × '.join(map(str, shape))}, {r} components, no sparsity: time to tensorly's error")
         race(shape, r, seeds)
     if options.only != "race":
         shape, r = ((20, 15, 10), 3) if quick else ((60, 50, 40), 8)
-        print(f"{' × '.join(map(str, shape))}, rank {r}, planted sparsity {SPARSITY}, background {BACKGROUND}")
+        print(f"{' × '.join(map(str, shape))}, {r} components of sparsity {SPARSITY}, background {BACKGROUND}")
         recovery(shape, r, 1 if quick else 5)
 
 

@@ -1,4 +1,4 @@
-"""Draws pictures/race.png from the tables of race.md: ``python docs/make_race.py``."""
+"""Draw pictures/race.png from the tables of race.md: ``python docs/make_race.py``."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def speedups(page: str) -> Iterator[tuple[str, str, str, float]]:
 
 
 def draw(page: str) -> Figure:
-    """A panel for each problem, a row for each method, a dot for each set of data."""
+    """A panel for each problem, a row for each method, a dot for each dataset."""
     rows = list(speedups(page))
     data = list(dict.fromkeys(row[0] for row in rows))
     figure = Figure(figsize=(9, 2.8), layout="constrained", dpi=150)

@@ -1,6 +1,6 @@
-"""The paper's experiments, one figure a file, behind ``make reproduce``. No part of the installed package.
+"""The paper's experiments, one file per figure, run by ``make reproduce``. Not part of the installed package.
 
-Each file holds an ``EXPERIMENT``: how it is run, drawn and judged, in full size and in a quick one.
+Each file defines an ``EXPERIMENT``: how to run, draw and judge it, in full size and in a quick version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = (
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name.
+    """Return the experiment of that name.
 
     >>> find("figure4").title
     'ORL: error against time'

@@ -1,4 +1,4 @@
-"""``python -m experiments``, or ``make reproduce``: run the figures that are asked for."""
+"""``python -m experiments``, or ``make reproduce``: run the requested figures."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from .sources import MissingDataError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run them; those whose data is missing are left out, with a line. The exit code."""
+    """Run the figures, skip those whose data is missing, and return the exit code."""
     options = parser().parse_args(arguments)
     try:
         prepare(options)
     except (ImportError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    left_out = []
+    skipped = []
     for name in dict.fromkeys(options.figures or NAMES):
         try:
             with bar(name) as tell:
                 line = reproduce(find(name), options.out, quick=options.quick, tell=tell)
             print(f"{name} {line}", flush=True)
         except (ImportError, MissingDataError) as error:
-            left_out.append(name)
-            print(f"{name} is left out: {error}", file=sys.stderr)
+            skipped.append(name)
+            print(f"{name} is skipped: {error}", file=sys.stderr)
         except KeyboardInterrupt:
             print(f"{name} was interrupted", file=sys.stderr)
             return 130
-    print(f"Written to {write_summary(options.out)} and beside it")
-    return 1 if set(left_out) & set(options.figures) else 0
+    print(f"Written to {options.out}; summary: {write_summary(options.out)}")
+    return 1 if set(skipped) & set(options.figures) else 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """The command line options."""
     options = argparse.ArgumentParser(
         prog="python -m experiments",
         description="Run the experiments of 'Block Coordinate Descent for Sparse NMF' on one thread. Each writes "
-        "FIGURE.csv, FIGURE.png and FIGURE.txt (one line of verdict) to the results folder, and all together "
-        "summary.md. All of them take about 40 minutes.",
+        "FIGURE.csv, FIGURE.png and FIGURE.txt (a one-line verdict) to the results folder; summary.md lists all "
+        "verdicts. All figures take about 40 minutes.",
         epilog=f"Figures: {', '.join(NAMES)}.",
     )
-    options.add_argument("figures", nargs="*", metavar="FIGURE", help="which; all by default")
-    options.add_argument("--quick", action="store_true", help="tiny sizes on stand-ins, seconds for each: does it run?")
+    options.add_argument("figures", nargs="*", metavar="FIGURE", help="figures to run (default: all)")
+    options.add_argument("--quick", action="store_true", help="tiny synthetic data, a few seconds each")
     options.add_argument(
         "--data", type=Path, metavar="DIR", help="folder of the paper's data (default: $PARTWISE_DATA, then the cache)"
     )
@@ -64,23 +64,23 @@ def parser() -> argparse.ArgumentParser:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Whatever can go wrong before the first fit, goes wrong here."""
+    """Check the options and create the folder, so that mistakes are reported before the first fit."""
     for name in options.figures:
         find(name)
     if options.data is not None:
         if not options.data.is_dir():
-            raise ValueError(f"--data {options.data} is not a folder: give the one with the paper's data")
+            raise ValueError(f"--data {options.data} is not a folder: pass the folder of the paper's data")
         os.environ["PARTWISE_DATA"] = str(options.data)
     new_figure(1, 1)
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"--out {options.out} cannot be made ({error.strerror}): give another folder") from None
+        raise ValueError(f"--out {options.out} cannot be created ({error.strerror}): choose another folder") from None
 
 
 @contextmanager
 def bar(name: str) -> Iterator[Tell]:
-    """A progress bar on the terminal (standard error); where there is none, nothing is drawn."""
+    """A progress bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (
         TextColumn(name),

@@ -1,4 +1,4 @@
-"""The appendix: both sides sparse, with a diagonal and a full D between them, and in Hoyer's formulation."""
+"""The appendix: both factors sparse, with a diagonal or full D between them, or in Hoyer's formulation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METHODS = (ONE, DIAGONAL, FULL, HOYER)
 
 @dataclass(frozen=True)
 class Size:
-    """How much to do; each method gets ``seconds`` for each fit, and at most ``updates`` iterations."""
+    """The size of the experiment; each fit gets ``seconds`` and at most ``updates`` iterations."""
 
     data: Callable[[], Source]
     rank: int
@@ -43,7 +43,7 @@ class Size:
 
 
 def run(size: Size, tell: Tell) -> Rows:
-    """All from the same starts; a row for each fit."""
+    """Run all methods from the same starts; one row per fit."""
     source = size.data()
     tell(0, f"{source.name}: compiling")
     for method in METHODS:
@@ -78,7 +78,7 @@ def fit(method: Method, source: Source, size: Size, parts: float, activations: f
 
 
 def shared_start(X: Array, r: int, sparsity: float, activation_sparsity: float, seed: int) -> tuple[Array, Array]:
-    """Far-apart samples, in the sets of both sides."""
+    """Samples that are far apart, projected onto the sets of both factors."""
     data = as_data(X)
     sets = [as_columns(activation_sparsity, r), as_columns(sparsity, r)]
     factors = starting_factors("samples", data, r, sets, np.random.default_rng(seed))
@@ -96,7 +96,7 @@ def explained(rows: Rows, method: str) -> list[float]:
 
 
 def draw(rows: Rows) -> Any:
-    """Explained variance against the sparsity of the activations."""
+    """Draw the explained variance against the sparsity of the activations."""
     levels = distinct(rows, "activation_sparsity")
     panels = []
     for sparsity in distinct(rows, "sparsity"):
@@ -117,13 +117,13 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """A diagonal D explains what Hoyer's formulation does; a full one more; both less than one side does."""
+    """A diagonal D explains as much as Hoyer's formulation, a full one more, both less than with one sparse factor."""
     one, diagonal, full, hoyer = (np.array(explained(rows, m.label)) for m in METHODS)
     return judged(
         [bool(np.all(np.abs(diagonal - hoyer) < 0.02)), bool(np.all(full > hoyer)), bool(np.all(hoyer < one))],
-        f"explained variance (range over sparsities of the median over seeds): parts alone sparse {between(one)}; both "
-        f"sparse: Hoyer's formulation {between(hoyer)}, D diagonal {between(diagonal)} "
-        f"({between(diagonal - hoyer, '+.3f')} beside Hoyer's), D full {between(full)} "
+        f"explained variance (range over sparsities of the median over seeds): only components sparse {between(one)}; "
+        f"both sparse: Hoyer's formulation {between(hoyer)}, D diagonal {between(diagonal)} "
+        f"({between(diagonal - hoyer, '+.3f')} relative to Hoyer's), D full {between(full)} "
         f"({between(full - hoyer, '+.3f')})",
     )
 

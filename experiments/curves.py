@@ -1,4 +1,4 @@
-"""Curves with their spread, in small panels that share one legend."""
+"""Curves with error bands, in panels that share one legend."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ import numpy.typing as npt
 
 from partwise.plotting import new_figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe & Ito: for all eyes
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+)  # Okabe & Ito: safe for colour-blind readers
 MARKERS = ("o", "s", "^", "D", "v")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, with a band from ``low`` to ``high`` about it, and named points on it."""
+    """A curve with a band from ``low`` to ``high`` and named points."""
 
     label: str
     x: npt.ArrayLike
@@ -46,19 +53,19 @@ def curves(
     columns: int = 4,
     caption: str = "",
 ) -> Any:
-    """Draw each panel; one legend for all is below them.
+    """Draw all panels, with one legend below them.
 
     Parameters
     ----------
     panels : sequence of Panel
     title, caption : str
-        Above all panels, and behind the legend.
+        Above the panels, and above the legend.
     x, y : str
-        What the axes show, with units.
+        Labels of the axes, with units.
     log : str
         Which axes are logarithmic: "", "x", "y" or "xy".
     columns : int
-        Panels in a row.
+        Panels per row.
 
     Returns
     -------
@@ -75,7 +82,7 @@ def curves(
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
     names = list(dict.fromkeys(name for panel in panels for line in panel.lines for name in line.points))
     width = max(3.4 * columns, 7.2)
-    across = max(int(width / (0.08 * max(map(len, [*labels, *names])) + 0.5)), 1)  # so many entries fit beside others
+    across = max(int(width / (0.08 * max(map(len, [*labels, *names])) + 0.5)), 1)  # legend entries per row
     figure = new_figure(width, 2.7 * rows + 0.7 + 0.22 * math.ceil(len([*labels, *names]) / across))
     axes = figure.subplots(rows, columns, squeeze=False)
     for place, axis in enumerate(axes.ravel()):
@@ -98,7 +105,7 @@ def curves(
 
 
 def scale(axis: Any, log: str) -> None:
-    """Logarithmic axes where asked, with plain numbers, more of them where there are few decades."""
+    """Set logarithmic axes with plain numbers, and with more ticks if they span few decades."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for name in log:
@@ -111,7 +118,7 @@ def scale(axis: Any, log: str) -> None:
 
 
 def draw_line(axis: Any, line: Line, colour: str, names: Sequence[str]) -> None:
-    """A curve, its band and its points."""
+    """Draw a curve, its band and its points."""
     alone = np.ptp(np.asarray(line.x)) == 0  # a single point has no line
     axis.plot(line.x, line.y, color=colour, linewidth=1.5, marker="o" if alone else None, markersize=4)
     if line.low is not None and line.high is not None:
@@ -122,7 +129,7 @@ def draw_line(axis: Any, line: Line, colour: str, names: Sequence[str]) -> None:
 
 
 def legend(figure: Any, axis: Any, labels: Sequence[str], names: Sequence[str], across: int, caption: str) -> None:
-    """One legend for all panels, below them: colours are lines, grey marks are points."""
+    """Draw one legend below all panels: colours for lines, grey marks for points."""
     handles = [axis.plot([], [], color=COLOURS[i % len(COLOURS)], label=name)[0] for i, name in enumerate(labels)]
     handles += [
         axis.plot([], [], color="0.4", marker=MARKERS[i % len(MARKERS)], linestyle="none", label=name)[0]

@@ -1,4 +1,4 @@
-"""What an experiment is, and what it leaves behind: numbers, a picture, a line of verdict."""
+"""An experiment, and the files it writes: numbers, a picture, and a one-line verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from . import NAMES, find
 from .rows import Rows, distinct
 
-Tell = Callable[[float, str], Any]  # is told the share that is done, and what comes next
+Tell = Callable[[float, str], Any]  # called with the share that is done, and a description of the next step
 
 VERDICTS = ("does not hold", "holds in part", "holds")
 
@@ -27,16 +27,16 @@ class Experiment:
     ----------
     name, title : str
     claim : str
-        What the paper says there, in our words.
+        The paper's claim, in our words.
     full, quick : any
-        The size in earnest, and one that takes seconds and needs no data but what is generated or embedded.
+        The full size, and one that takes seconds and uses generated or bundled data only.
     run : callable
-        ``run(size, tell)`` gives rows, one dict a row, all with the same keys. Each has the ``data`` that it is about.
-        Entries that are arrays are for the picture only.
+        ``run(size, tell)`` returns rows: dicts with the same keys, one of which is ``data``, the name of the dataset.
+        Arrays among the values are used for the picture only.
     draw : callable
-        ``draw(rows)`` gives a figure.
+        ``draw(rows)`` returns a figure.
     verdict : callable
-        ``verdict(rows)`` gives one line that begins with one of `VERDICTS`.
+        ``verdict(rows)`` returns one line that begins with one of `VERDICTS`.
     """
 
     name: str
@@ -50,17 +50,17 @@ class Experiment:
 
 
 def judged(tests: Sequence[bool], measured: str) -> str:
-    """A line of verdict: all tests must hold, or some, or none does.
+    """The one-line verdict, by whether all tests hold, some, or none.
 
-    >>> judged([True, False], "12 × sooner, but not everywhere")
-    'holds in part: 12 × sooner, but not everywhere'
+    >>> judged([True, False], "12 times faster, but not everywhere")
+    'holds in part: 12 times faster, but not everywhere'
     """
     level = 2 if all(tests) else 1 if any(tests) else 0
     return f"{VERDICTS[level]}: {measured}"
 
 
 def reproduce(experiment: Experiment, folder: Path, *, quick: bool, tell: Tell) -> str:
-    """Run an experiment on one thread; its CSV, PNG and line of verdict go to ``folder``. The line."""
+    """Run an experiment on one thread, write its CSV, PNG and verdict to ``folder``, and return the verdict."""
     with threadpool_limits(1):
         rows = experiment.run(experiment.quick if quick else experiment.full, tell)
     tell(1.0, "drawing")
@@ -73,7 +73,7 @@ def reproduce(experiment: Experiment, folder: Path, *, quick: bool, tell: Tell) 
 
 
 def write_csv(rows: Rows, path: Path) -> None:
-    """The rows without their arrays, six digits for every number."""
+    """Write the rows without their arrays, with six digits per number."""
     columns = [key for key, value in rows[0].items() if not isinstance(value, np.ndarray)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -82,12 +82,12 @@ def write_csv(rows: Rows, path: Path) -> None:
 
 
 def as_text(value: Any) -> str:
-    """A cell of the CSV."""
+    """Format a cell of the CSV."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def write_summary(folder: Path) -> Path:
-    """A table of all verdicts in ``folder``, also those of earlier runs: one row a figure."""
+    """Write a table of all verdicts in ``folder``, including those of earlier runs; return its path."""
     lines = ["| figure | the paper says | measured | verdict | command |", "|---|---|---|---|---|"]
     for name in NAMES:
         path = folder / f"{name}.txt"

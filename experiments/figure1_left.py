@@ -1,4 +1,4 @@
-"""Figure 1, left: what PCA, ICA, dictionary learning and NMF find in faces, and what we find."""
+"""Figure 1, left: components of faces by PCA, ICA, dictionary learning, NMF and SSNMF."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS, SPARSITY = "ours, sparsity 0.7", 0.7
 
 @dataclass(frozen=True)
 class Size:
-    """How much to do; each method gets at most ``updates`` iterations."""
+    """The size of the experiment; each method runs for at most ``updates`` iterations."""
 
     data: Callable[[], Source]
     rank: int
@@ -33,7 +33,7 @@ class Size:
 
 
 def estimators(r: int, updates: int, seed: int) -> dict[str, Any]:
-    """Scikit-learn's, as its gallery of face decompositions has them."""
+    """scikit-learn's estimators, with the parameters of its example of face decompositions."""
     from sklearn.decomposition import NMF, PCA, FastICA, MiniBatchDictionaryLearning
 
     dictionary = MiniBatchDictionaryLearning(
@@ -48,7 +48,7 @@ def estimators(r: int, updates: int, seed: int) -> dict[str, Any]:
 
 
 def run(size: Size, tell: Tell) -> Rows:
-    """Fit all of them for each seed; a row for each feature."""
+    """Fit all methods with each seed; one row per component."""
     from sklearn.exceptions import ConvergenceWarning
 
     source = size.data()
@@ -59,7 +59,7 @@ def run(size: Size, tell: Tell) -> Rows:
             centred = source.X if method == "NMF" else source.X - source.X.mean(axis=0)
             began = perf_counter()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # ICA's, of these data
+                warnings.simplefilter("ignore", ConvergenceWarning)  # by ICA on these data
                 estimator.fit(centred)
             rows += features(source, method, seed, estimator.components_, perf_counter() - began)
         tell((seed + 0.8) / size.seeds, f"seed {seed}: {OURS}")
@@ -70,7 +70,7 @@ def run(size: Size, tell: Tell) -> Rows:
 
 
 def features(source: Source, method: str, seed: int, components: Array, seconds: float) -> Rows:
-    """A row for each feature; what has no sign of its own is turned to be mostly positive."""
+    """One row per component; if signs are arbitrary, they are chosen so that the sum is positive."""
     signs = np.where(components.sum(axis=1) < 0, -1.0, 1.0)
     return [
         {
@@ -88,7 +88,7 @@ def features(source: Source, method: str, seed: int, components: Array, seconds:
 
 
 def draw(rows: Rows) -> Any:
-    """The features of the first seed."""
+    """Draw the components of the first seed."""
     first = pick(rows, seed=0)
     sets = [
         (method, np.array([row["image"].ravel() for row in pick(first, method=method)]))
@@ -99,7 +99,7 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """PCA's and ICA's features have both signs; those of NMF are nonnegative and sparser; ours as sparse as asked."""
+    """PCA and ICA have components of both signs; NMF's are nonnegative and sparser; SSNMF's as sparse as requested."""
 
     def mean(method: str, column: str) -> float:
         return float(np.mean([row[column] for row in pick(rows, method=method)]))
@@ -114,8 +114,8 @@ def verdict(rows: Rows) -> str:
     sparse = ", ".join(f"{m} {mean(m, 'sparsity'):.2f}" for m in ("PCA", "ICA", "dictionary learning", "NMF"))
     return judged(
         tests,
-        f"negative entries: {mixed}, NMF and ours none; mean sparsity of a feature: {sparse}, ours "
-        f"{mean(OURS, 'sparsity'):.2f}, as asked (at most {off:.0e} off)",
+        f"negative entries: {mixed}, NMF and SSNMF none; mean sparsity of a component: {sparse}, SSNMF "
+        f"{mean(OURS, 'sparsity'):.2f}, as requested (to {off:.0e})",
     )
 
 

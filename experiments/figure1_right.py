@@ -1,4 +1,4 @@
-"""Figure 1, right: half of the parts in an interval of sparsity, the others at one value."""
+"""Figure 1, right: half of the components in an interval of sparsity, the others at one value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOW, HIGH, FIXED = 0.2, 0.4, 0.7
 
 
 def run(size: Size, tell: Tell) -> Rows:
-    """Fit with both kinds of SSNMF for each seed; a row for each part."""
+    """Fit with both versions of SSNMF and each seed; one row per component."""
     source = size.data()
     half = size.rank // 2
     asked: list[Any] = [(LOW, HIGH)] * half + [FIXED] * (size.rank - half)
@@ -55,7 +55,7 @@ def run(size: Size, tell: Tell) -> Rows:
 
 
 def draw(rows: Rows) -> Any:
-    """The parts of the first seed, and a histogram of the sparsity of all."""
+    """Draw the components of the first seed, and a histogram of all sparsities."""
     shape = rows[0]["image"].shape
     methods = distinct(rows, "method")
     figure = new_figure(12, 5)
@@ -76,7 +76,7 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """Every part is where it was asked to be."""
+    """Every component has the requested sparsity."""
     slack = 1e-6
     fixed = pick(rows, asked=f"{FIXED:g}")
     free = [row for row in rows if row["asked"] != f"{FIXED:g}"]
@@ -85,7 +85,7 @@ def verdict(rows: Rows) -> str:
     ends = np.mean([min(abs(row["sparsity"] - LOW), abs(row["sparsity"] - HIGH)) < slack for row in free])
     return judged(
         [all(at_fixed), all(inside)],
-        f"{sum(inside)} of {len(free)} parts lie in [{LOW:g}, {HIGH:g}] ({ends:.0%} of them at an end), "
+        f"{sum(inside)} of {len(free)} components are in [{LOW:g}, {HIGH:g}] ({ends:.0%} of them at an end), "
         f"{sum(at_fixed)} of {len(fixed)} at {FIXED:g}; zeros: {np.mean([r['zeros'] for r in free]):.0%} of the pixels "
         f"of the former, {np.mean([r['zeros'] for r in fixed]):.0%} of the latter",
     )
@@ -94,8 +94,8 @@ def verdict(rows: Rows) -> str:
 EXPERIMENT = Experiment(
     name="figure1_right",
     title="Faces: an interval of sparsity for some parts, a value for others",
-    claim="a trivial change to the sequential pass handles intervals of sparsity: half of the parts in [0.2, 0.4], the "
-    "others at 0.7, give global and local features",
+    claim="a trivial change to the sequential pass handles intervals of sparsity: half of the components in "
+    "[0.2, 0.4], the others at 0.7, give global and local features",
     full=Size(orl, 25, 5, 100),
     quick=Size(few_digits, 6, 2, 10),
     run=run,

@@ -1,4 +1,4 @@
-"""Figure 2: the nearest sparse vector, by Sparse-opt and by Projection-Hoyer."""
+"""Figure 2: the time of Sparse-opt and of Projection-Hoyer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .experiment import Experiment, Tell, judged
 from .rows import Rows, between, distinct, pick
 
 FAST, HOYER = "Sparse-opt, ours (linear time)", "Projection-Hoyer"
-PRINTED = ("Sparse-opt, as printed (compiled)", "Sparse-opt, as printed (NumPy)")  # sorting is the matter of both
+PRINTED = ("Sparse-opt, as printed (compiled)", "Sparse-opt, as printed (NumPy)")  # both sort the vector
 
 
 def in_numpy(b: Array, k: float) -> Array:
-    """Algorithm 2 as printed, its loop as cumulative sums; for ordinary input, without ties or extremes."""
+    """Algorithm 2 as printed, with cumulative sums for its loop; for input without ties or extreme values."""
     a = np.sort(b)[::-1]
     first = math.floor(k * k)
     p = np.arange(first + 1, a.size + 1)
@@ -46,7 +46,7 @@ WAYS: dict[str, Callable[[Array, float], Array]] = {
 
 @dataclass(frozen=True)
 class Size:
-    """Vectors of 100·2^i entries for i below ``doublings``, so many problems each."""
+    """Vectors of 100·2^i entries for i below ``doublings``; ``problems`` vectors of each size."""
 
     doublings: int
     sparsities: tuple[float, ...]
@@ -54,7 +54,7 @@ class Size:
 
 
 def run(size: Size, tell: Tell) -> Rows:
-    """Time each way on the same vectors, uniform in [0, 1]."""
+    """Time each method on the same vectors, uniform in [0, 1]."""
     rng = np.random.default_rng(0)
     for way in WAYS.values():
         way(rng.random(200), 5.0)  # compiles
@@ -83,14 +83,14 @@ def run(size: Size, tell: Tell) -> Rows:
 
 
 def timed(vector: Array, k: float, way: Callable[[Array, float], Array]) -> float:
-    """Seconds of one call; ours check their input first."""
+    """Seconds of one call, including the input checks of our functions."""
     began = perf_counter()
     way(vector, k)
     return perf_counter() - began
 
 
 def draw(rows: Rows) -> Any:
-    """Mean time against size; the band holds eight problems of ten."""
+    """Draw the mean time against size; the band contains 80 % of the problems."""
     panels = []
     for sparsity in distinct(rows, "sparsity"):
         lines = []
@@ -105,13 +105,13 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """Faster on average: over all sizes and sparsities, the printed one and ours."""
+    """Sparse-opt is faster on average over all sizes and sparsities, as printed and in our version."""
     mean = {(r["method"], r["sparsity"], r["size"]): r["mean_seconds"] for r in rows}
     cases = [key[1:] for key in mean if key[0] == HOYER]
     largest = max(distinct(rows, "size"))
 
     def ahead(*ways: str) -> tuple[float, str]:
-        """How much faster the better of these is than Projection-Hoyer: on average, and at the largest size."""
+        """Speedup of the fastest of these over Projection-Hoyer: on average, and at the largest size."""
         ratios = {case: mean[HOYER, *case] / min(mean[way, *case] for way in ways) for case in cases}
         average = float(np.exp(np.mean(np.log(list(ratios.values())))))
         return average, between(ratio for case, ratio in ratios.items() if case[1] == largest)

@@ -25,11 +25,11 @@ PAIRS = {
         Method("SSNMF+Proj, default", ssnmf, {"projection": "hoyer"}),
     ),
 }
-SMALL = 1.2  # a difference of a fifth
+SMALL = 1.2  # ratios up to this count as hardly a difference
 
 
 def run(size: Race, tell: Tell) -> Rows:
-    """The same updates, with the nearest sparse vectors found in different ways."""
+    """Run the same updates with different projections."""
     return race(size, [method for pair in PAIRS.values() for method in pair], tell)
 
 
@@ -40,7 +40,7 @@ def last(rows: Rows, method: Method, sparsity: float) -> Rows:
 
 
 def draw(rows: Rows) -> Any:
-    """Time of all updates against sparsity."""
+    """Draw the time of all updates against sparsity."""
     sparsities = distinct(rows, "sparsity")
     drawn = []
     for title, pair in PAIRS.items():
@@ -56,7 +56,7 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """With Projection-Hoyer it takes hardly longer, as printed and by default; nor is it any faster."""
+    """Projection-Hoyer takes about the same time, as printed and by default: neither longer nor shorter."""
     ratios: dict[str, list[float]] = {title: [] for title in PAIRS}
     apart = 0.0
     for title, (own, other) in PAIRS.items():
@@ -68,8 +68,8 @@ def verdict(rows: Rows) -> str:
     return judged(
         [*(max(found) <= SMALL for found in ratios.values()), all(abs(log(x)) <= log(SMALL) for x in both)],
         f"time of SSNMF+Proj ÷ time of SSNMF for equal updates (range over sparsities of the median over seeds): as "
-        f"printed {between(ratios['as printed'])}, default {between(ratios['default'])}; the errors of the two differ "
-        f"by at most {apart:.0e} of themselves",
+        f"printed {between(ratios['as printed'])}, default {between(ratios['default'])}; relative "
+        f"difference of the errors: at most {apart:.0e}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figure 7: the parts of faces, by NMFSC and by SSNMF, side by side."""
+"""Figure 7: components of faces by NMFSC and SSNMF, side by side."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .race import DEFAULT, PRINTED, Method, Race, compile_all, shared_start
 from .rows import Rows, between, distinct, pick
 from .sources import few_digits, orl
 
-NMFSC = Method("NMFSC", nmfsc, {"projection": "fast"}, patience=5.0)  # it needs hundreds of updates to find parts
+NMFSC = Method("NMFSC", nmfsc, {"projection": "fast"}, patience=5.0)  # it needs hundreds of updates
 METHODS = (NMFSC, PRINTED, DEFAULT)
 
 
 def run(size: Race, tell: Tell) -> Rows:
-    """Fit with all three from the same starts; a row for each part."""
+    """Fit with all three from the same starts; one row per component."""
     source = size.data()
     cases = list(product(size.sparsities, METHODS))
     compile_all(METHODS, source.X, size.rank, size.sparsities[0])
@@ -57,13 +57,13 @@ def run(size: Race, tell: Tell) -> Rows:
 
 
 def cosines(parts: Array, others: Array) -> Array:
-    """The cosine of each part with each of the others."""
+    """The cosine of each component with each of the others."""
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (parts, others))
     return np.asarray(a @ b.T)
 
 
 def likeness(parts: Array, others: Array) -> float:
-    """The mean cosine of parts with those of the others that they are best matched with.
+    """The mean cosine of components under the best one-to-one matching.
 
     >>> likeness(np.eye(3), np.eye(3)[::-1])
     1.0
@@ -73,12 +73,12 @@ def likeness(parts: Array, others: Array) -> float:
 
 
 def parts_of(rows: Rows, method: str, sparsity: float, seed: int) -> Array:
-    """The parts of one fit."""
+    """The components of one fit."""
     return np.array([row["image"].ravel() for row in pick(rows, method=method, sparsity=sparsity, seed=seed)])
 
 
 def draw(rows: Rows) -> Any:
-    """The parts of the first seed: one row for each sparsity."""
+    """Draw the components of the first seed, one row per sparsity."""
     sets = [
         (f"{method}, sparsity {sparsity:g}", parts_of(rows, method, sparsity, 0))
         for sparsity in distinct(rows, "sparsity")
@@ -89,7 +89,7 @@ def draw(rows: Rows) -> Any:
 
 
 def verdict(rows: Rows) -> str:
-    """As like NMFSC's parts as those of NMFSC from another start are, and overlapping no more."""
+    """SSNMF's components are as similar to NMFSC's as NMFSC's from another start, and overlap no more."""
     seeds, sparsities = distinct(rows, "seed"), distinct(rows, "sparsity")
 
     def like(method: str, shift: int) -> list[float]:
@@ -112,9 +112,9 @@ def verdict(rows: Rows) -> str:
     tests += [a <= 1.1 * b for a, b in zip(over[PRINTED.label], over[NMFSC.label], strict=True)]
     return judged(
         tests,
-        f"mean cosine of matched parts with NMFSC's from the same start: SSNMF as printed {alike[PRINTED.label]:.2f}, "
-        f"default {alike[DEFAULT.label]:.2f} (NMFSC with itself from another start: {yard:.2f}); mean cosine among the "
-        f"parts of a set, by sparsity: NMFSC {between(over[NMFSC.label], '.2f')}, as printed "
+        f"mean cosine of matched components with NMFSC's from the same start: SSNMF as printed "
+        f"{alike[PRINTED.label]:.2f}, default {alike[DEFAULT.label]:.2f} (NMFSC from another start: {yard:.2f}); "
+        f"mean cosine within a set of components, by sparsity: NMFSC {between(over[NMFSC.label], '.2f')}, as printed "
         f"{between(over[PRINTED.label], '.2f')}, default {between(over[DEFAULT.label], '.2f')}; relative error: NMFSC "
         f"{error(NMFSC.label):.3f}, as printed {error(PRINTED.label):.3f}, default {error(DEFAULT.label):.3f}",
     )

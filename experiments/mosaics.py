@@ -1,4 +1,4 @@
-"""Sets of parts side by side, each set one picture: many parts at a glance."""
+"""Sets of components side by side, each drawn as one mosaic of images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partwise.statistics import Array
 def mosaics(
     sets: Sequence[tuple[str, npt.ArrayLike]], shape: tuple[int, int], *, title: str, columns: int | None = None
 ) -> Any:
-    """Draw each (name, parts) as one mosaic: white is zero, black a part's largest entry, red is negative.
+    """Draw each (name, components) as one mosaic: white is 0, black the component's maximum, red is negative.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def mosaics(
     shape : (height, width)
     title : str
     columns : int, optional
-        Mosaics in a row; by default all in one.
+        Mosaics per row (default: all in one row).
 
     Returns
     -------
@@ -51,7 +51,7 @@ def mosaics(
 
 
 def draw_mosaic(axis: Any, name: str, parts: Array, shape: tuple[int, int]) -> None:
-    """One mosaic; in RdGy, what is positive stays grey."""
+    """Draw one mosaic. In the colour map RdGy, positive values are grey, as in gray_r."""
     colours = {"cmap": "RdGy", "vmin": -1, "vmax": 1} if parts.min() < 0 else {"cmap": "gray_r", "vmin": 0, "vmax": 1}
     axis.imshow(mosaic(parts, shape), interpolation="nearest", **colours)
     axis.set_title(name, fontsize=9)
@@ -59,9 +59,9 @@ def draw_mosaic(axis: Any, name: str, parts: Array, shape: tuple[int, int]) -> N
 
 
 def mosaic(parts: Array, shape: tuple[int, int]) -> Array:
-    """The parts in a square, each divided by its largest entry, with grey lines between them."""
+    """The components in a square, each divided by its maximum, with grey lines between them."""
     if parts.ndim != 2 or not len(parts) or parts.shape[1] != math.prod(shape):
-        raise ValueError(f"parts of shape {parts.shape} do not fit images of {shape[0]} × {shape[1]} pixels")
+        raise ValueError(f"components of shape {parts.shape} do not fit images of {shape[0]} × {shape[1]} pixels")
     columns = math.ceil(math.sqrt(len(parts)))
     rows = math.ceil(len(parts) / columns)
     height, width = shape

@@ -1,4 +1,4 @@
-"""Methods raced from the same start on one thread: rows of error against time, and what can be read from them."""
+"""Error against time of several methods from the same start, on one thread, and speedups computed from it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from .experiment import Tell
 from .rows import Rows, distinct, pick
 from .sources import Source
 
-NEAR = 1.01  # "the same error" is one that is not more than 1 % larger
+NEAR = 1.01  # errors within 1 % count as equal
 
 
 @dataclass(frozen=True)
 class Method:
     """A recipe with its options.
 
-    Where ``width`` is not 0, it is asked for an interval of sparsity, ± width. It gets ``patience`` times the seconds
-    that others get.
+    If ``width`` is not 0, the sparsity is an interval, ± width. The time limit is multiplied by ``patience``.
     """
 
     label: str
@@ -43,7 +42,7 @@ class Method:
         """Fit X from ``start`` on one thread, until a limit."""
         asked = (sparsity - self.width, sparsity + self.width) if self.width else sparsity
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CapacityWarning)  # how sparse is the paper's choice, not ours
+            warnings.simplefilter("ignore", CapacityWarning)  # the paper chose the sparsity
             result = self.recipe(
                 X,
                 r,
@@ -65,7 +64,7 @@ TPC = Method("TPC", tpc, width=0.01, patience=2.0)
 
 @dataclass(frozen=True)
 class Race:
-    """The size of a race: each fit gets ``seconds``, times the method's patience, and at most so many ``updates``."""
+    """The size of a race: each fit gets ``seconds`` times the method's patience, and at most ``updates`` iterations."""
 
     data: Callable[[], Source]
     rank: int
@@ -76,7 +75,7 @@ class Race:
 
 
 def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
-    """Every method at every sparsity from every start."""
+    """Run each method at each sparsity from each start."""
     source = size.data()
     cases = list(product(size.sparsities, range(size.seeds), methods))
     tell(0, f"{source.name}: compiling")
@@ -94,13 +93,13 @@ def race(size: Race, methods: Sequence[Method], tell: Tell) -> Rows:
 
 
 def compile_all(methods: Iterable[Method], X: Array, r: int, sparsity: float) -> None:
-    """One update of each, so that no later one is charged for compilation."""
+    """Run one iteration of each method, so that later times do not include compilation."""
     for method in methods:
         method.fit(X, r, sparsity, shared_start(X, r, sparsity, 0), max_iter=1)
 
 
 def shared_start(X: Array, r: int, sparsity: float, seed: int) -> tuple[Array, Array]:
-    """The paper's random start, scaled to X: the same for every method."""
+    """The paper's random start, scaled to X; the same for all methods."""
     data = as_data(X)
     sets = [as_columns(None, r), as_columns(sparsity, r)]
     factors = starting_factors("random", data, r, sets, np.random.default_rng(seed))
@@ -109,7 +108,7 @@ def shared_start(X: Array, r: int, sparsity: float, seed: int) -> tuple[Array, A
 
 
 def trace(result: Result, case: dict[str, Any]) -> Rows:
-    """A row for the start, for round numbers of updates and others a tenth apart, and for the last."""
+    """Rows for the start, round numbers of updates, updates a tenth apart, and the last one."""
     most = result.n_iter
     wanted = {0, *(int(1.1**i) for i in range(150)), *(a * 10**i for a in (1, 3) for i in range(6)), most}
     kept = sorted(i for i in wanted if i <= most)
@@ -118,14 +117,14 @@ def trace(result: Result, case: dict[str, Any]) -> Rows:
 
 
 def time_to(rows: Rows, error: float) -> float:
-    """When a fit first had that error; inf if never."""
+    """Seconds until a fit reaches that error; inf if it does not."""
     return next((row["seconds"] for row in rows if row["error"] <= error), np.inf)
 
 
-def sooner(rows: Rows, method: Method, rival: Method) -> dict[float, float]:
-    """How many times sooner than ``rival`` it is, by sparsity: the median over the seeds.
+def speedups(rows: Rows, method: Method, rival: Method) -> dict[float, float]:
+    """Speedup of ``method`` over ``rival`` by sparsity: the median over the seeds.
 
-    The race is to the worse of the two final errors, give or take `NEAR`: both have it at some time.
+    Times are measured to the worse of the two final errors (within `NEAR`), which both methods reach.
     """
     found = {}
     for sparsity in distinct(rows, "sparsity"):
@@ -139,7 +138,7 @@ def sooner(rows: Rows, method: Method, rival: Method) -> dict[float, float]:
 
 
 def final_errors(rows: Rows, method: Method) -> dict[float, float]:
-    """The last error, by sparsity: the median over the seeds."""
+    """The final error by sparsity: the median over the seeds."""
     own = pick(rows, method=method.label)
     return {
         sparsity: float(
@@ -150,7 +149,7 @@ def final_errors(rows: Rows, method: Method) -> dict[float, float]:
 
 
 def lower_after_equal_updates(rows: Rows, method: Method, rival: Method) -> float:
-    """In which share of the (sparsity, seed, updates) that both have ``method`` has the lower error."""
+    """How often ``method`` has the lower error, as a share of the (sparsity, seed, updates) that both have."""
     ours, theirs = (
         {(row["sparsity"], row["seed"], row["updates"]): row["error"] for row in pick(rows, method=m.label)}
         for m in (method, rival)
@@ -160,7 +159,7 @@ def lower_after_equal_updates(rows: Rows, method: Method, rival: Method) -> floa
 
 
 def panels(rows: Rows, marks: Iterable[int] = ()) -> list[Panel]:
-    """A panel for each sparsity: a line for each method, and the spread over the seeds about it."""
+    """A panel for each sparsity, with a line and a band over the seeds for each method."""
     return [
         Panel(
             f"sparsity {sparsity:g}",
@@ -171,7 +170,7 @@ def panels(rows: Rows, marks: Iterable[int] = ()) -> list[Panel]:
 
 
 def line(rows: Rows, label: str, marks: Iterable[int] = ()) -> Line:
-    """Median, least and largest error of the seeds, from the first update on; marks after so many updates."""
+    """Median, smallest and largest error of the seeds, from the first update on; ``marks`` are numbers of updates."""
     fits = [pick(rows, seed=seed)[1:] for seed in distinct(rows, "seed")]  # without the start
     first, last = (float(np.median([fit[end]["seconds"] for fit in fits])) for end in (0, -1))
     seconds = np.geomspace(first, last, 60)

@@ -1,4 +1,4 @@
-"""Rows of numbers: one dict a row, as they stand in a CSV."""
+"""Tables as lists of dicts, one per row of a CSV."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Rows = list[Row]
 
 
 def pick(rows: Rows, **equal: Any) -> Rows:
-    """The rows with those values.
+    """Select the rows with these values.
 
     >>> pick([{"seed": 0, "error": 2.0}, {"seed": 1, "error": 3.0}], seed=1)
     [{'seed': 1, 'error': 3.0}]
@@ -19,7 +19,7 @@ def pick(rows: Rows, **equal: Any) -> Rows:
 
 
 def distinct(rows: Rows, key: str) -> list[Any]:
-    """The values that a column has, in the order of their first row.
+    """The distinct values of a column, in order of appearance.
 
     >>> distinct([{"seed": 1}, {"seed": 0}, {"seed": 1}], "seed")
     [1, 0]
@@ -28,7 +28,7 @@ def distinct(rows: Rows, key: str) -> list[Any]:
 
 
 def between(values: Iterable[float], form: str = ".3g") -> str:
-    """The range of some numbers.
+    """Format the range of some numbers.
 
     >>> between([3.0, 1.5, 2.0]), between([2.0, 2.0])
     ('1.5–3', '2')

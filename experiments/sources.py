@@ -1,4 +1,4 @@
-"""The data of the experiments: the paper's own where it can be had, and small stand-ins for a quick run."""
+"""The data of the experiments: the paper's own where available, and small substitutes for quick runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from . import loaders
 
 
 class MissingDataError(OSError):
-    """Data of an experiment that is not here."""
+    """The data of an experiment was not found."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """X (samples × features), what to call it, and the shape of a sample."""
+    """X (samples × features), its name, and the shape of a sample."""
 
     name: str
     X: Array
@@ -26,7 +26,7 @@ class Source:
 
 
 def loaded(name: str, load: Callable[[], tuple[Array, Any]]) -> Source:
-    """What ``load`` gives; `MissingDataError` where it finds nothing."""
+    """Call ``load``; raise `MissingDataError` if it finds no data."""
     try:
         X, shape = load()
     except OSError as error:
@@ -45,7 +45,7 @@ def cbcl() -> Source:
 
 
 def smri() -> Source:
-    """Grey matter of the IXI subjects: real, and smaller than the paper's private scans."""
+    """Grey matter of the IXI subjects, in place of the paper's private scans."""
     found = loaded("sMRI of 185 IXI subjects", loaders.load_smri)
     return Source(found.name, found.X, found.X.shape[1:])
 
@@ -57,13 +57,13 @@ def volume() -> Source:
 
 
 def nine_by_nine() -> Source:
-    """Generated images of 9 × 9 pixels, as many as the paper's synthetic set has."""
+    """Generated images of 9 × 9 pixels, of the size of the paper's synthetic set."""
     data = datasets.nine_by_nine()
     return Source("generated 9 × 9", data.X, data.shape)
 
 
 def few_digits() -> Source:
-    """Handwritten digits instead of faces."""
+    """Handwritten digits, in place of faces."""
     X, shape = datasets.load_digits()
     return Source("200 digits as a stand-in", X[:200], shape)
 

@@ -1,4 +1,4 @@
-"""The catalogues that the laws run over: problems, kinds of data, updates, sets for a factor's columns, recipes."""
+"""Catalogues that tests are parametrised over: problems, kinds of data, updates, sets, recipes."""
 
 import tracemalloc
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, S
 
 
 class Problem(NamedTuple):
-    """A nonnegative matrix (samples × features) and a rank to factor it with."""
+    """A nonnegative matrix (samples × features) and a number of components."""
 
     X: np.ndarray
     r: int
@@ -48,8 +48,8 @@ PROBLEMS = {
 def one_at_a_time(**axes):
     """Parametrize by the first value of each axis, and by every other value of one axis while the rest stay first.
 
-    For laws that stand on others: what kinds of data or updates have in common is proved below them. Axes with the
-    names of fixtures over catalogues take names of entries.
+    For tests of higher levels: combinations of data and updates are tested at lower levels. Axes named after fixtures
+    over catalogues take names of entries.
     """
     first = {name: next(iter(values)) for name, values in axes.items()}
     others = ({**first, name: value} for name, values in axes.items() for value in [*values][1:])
@@ -59,7 +59,7 @@ def one_at_a_time(**axes):
 
 
 def locked(X):
-    """With no part of it writeable."""
+    """A read-only copy."""
     for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
         array.setflags(write=False)
     return X
@@ -82,7 +82,7 @@ def with_explicit_zeros(X):
 
 
 def in_pieces(X):
-    """Each row's entries backwards and in two halves, which a canonical matrix would add up."""
+    """Each row's entries in reverse order and split in two, which a canonical matrix would sum."""
     indices = np.tile(np.repeat(np.arange(X.shape[1])[::-1], 2), X.shape[0])
     starts = np.arange(X.shape[0] + 1) * 2 * X.shape[1]
     return sp.csr_array((np.repeat(X[:, ::-1].ravel(), 2) / 2, indices, starts), shape=X.shape)
@@ -165,7 +165,7 @@ def one_of_each(recipes):
 
 @dataclass(frozen=True)
 class Ball:
-    """y ≥ 0 and ‖y‖ ≤ 1: a set that only Python knows."""
+    """y ≥ 0 and ‖y‖ ≤ 1: a custom set without a kernel."""
 
     def __call__(self, b, near=None):
         y = np.maximum(b, 0)
@@ -199,7 +199,7 @@ TAKEN = [(u, s) for u in UPDATES for s in SETS if for_all_sets(UPDATES[u]) or s 
 
 
 def assert_feasible(factor, sets, atol=1e-10):
-    """Every column lies in its set, to rounding."""
+    """Every column is in its set, up to rounding."""
     assert np.isfinite(factor).all()
     assert factor.min() >= 0
     for column, s in zip(factor.T.astype(float), sets, strict=True):
@@ -215,14 +215,14 @@ def assert_feasible(factor, sets, atol=1e-10):
 
 
 def each(r):
-    """One sparsity for each of r columns, of every form."""
+    """One sparsity per column, in every form."""
     choice = (0.3, (0.2, 0.5), None, (0.5, None), (None, 0.4))
     return [choice[j % len(choice)] for j in range(r)]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe as it is called, and what it promises beside the sparsities and the nonzeros in its options."""
+    """A recipe with its options, and its guarantees besides the sparsities and nonzeros in the options."""
 
     name: str
     options: dict
@@ -243,7 +243,7 @@ class Recipe:
         return self.options.get("loss") == "kl"
 
     def objective(self, X, result):
-        """By its definition, in double precision."""
+        """The objective by its definition, in double precision."""
         activations, parts = (f.astype(float) for f in result.factors)
         model = rebuilt(result)
         if self.divergence:
@@ -336,7 +336,7 @@ RECIPES = {
 
 
 def assert_promised(recipe, result, atol=1e-10):
-    """Nonnegative and finite, with the norms, sparsities and nonzeros asked for. A column of any norm may be zero."""
+    """Nonnegative and finite, with the requested norms, sparsities and nonzeros. A column of free norm may be zero."""
     factors, asked = result.factors, recipe.asked(result.factors[0].shape[1])
     for array in (*factors, *([] if result.middle is None else [result.middle])):
         assert np.isfinite(array).all()
@@ -362,7 +362,7 @@ def assert_promised(recipe, result, atol=1e-10):
 
 
 def peak_of(work):
-    """How many bytes something takes, at most at a time."""
+    """Peak memory of a call in bytes."""
     tracemalloc.start()
     try:
         work()

@@ -1,6 +1,6 @@
-"""Dask arrays, clusters of processes, and what tests of both share: a catalogue of its own.
+"""Dask arrays, clusters of processes, and fixtures for tests of both.
 
-Fixtures are to be imported by the files that use them: not every test is to bring a cluster.
+Import the fixtures into the test files that use them, so that other tests do not start a cluster.
 """
 
 import gc
@@ -43,18 +43,18 @@ BAD_VALUES = {"NaN": (np.nan, "NaN"), "infinite": (np.inf, "infinity"), "negativ
 
 @pytest.fixture(name="X")
 def small(rng):
-    """150 × 24, of rank 4 and noise, a third of it zero."""
+    """150 × 24, rank 4 plus noise, a third of it zero."""
     return np.maximum(planted(rng, n=150, m=24, r=4).X - 0.05, 0)
 
 
 def chunked(X, form=np.asarray, chunks=CHUNKS):
-    """X as a Dask array of chunks of some form."""
+    """X as a Dask array with chunks of the given form."""
     given = da.from_array(X, chunks=chunks)
     return given if form is np.asarray else given.map_blocks(form, dtype=X.dtype, meta=form(np.empty((0, 0), X.dtype)))
 
 
 def changed(X, change):
-    """A Dask array whose blocks go through ``change(block, number)``, with nothing called before it is computed."""
+    """A Dask array whose blocks are ``change(block, number)``, called only when it is computed."""
 
     def one(block, block_id=None):
         return change(block, block_id[0])
@@ -74,7 +74,7 @@ def counted(X):
 
 
 def assert_same(result, wanted, tol=1e-8):
-    """The result of a recipe for a Dask array is the one in memory."""
+    """The result for a Dask array equals the one in memory."""
     assert isinstance(result.activations, da.Array)
     assert result.components.dtype == wanted.components.dtype
     assert result.activations.dtype == wanted.activations.dtype
@@ -86,7 +86,7 @@ def assert_same(result, wanted, tol=1e-8):
 
 
 def assert_same_model(model, wanted, tol=1e-8):
-    """The fitted estimator is the one in memory."""
+    """The fitted estimator equals the one in memory."""
     for name in ("components_", "explained_", "sparsity_", "reconstruction_err_", "n_iter_", "stop_reason_"):
         if name == "stop_reason_":
             assert model.stop_reason_ == wanted.stop_reason_
@@ -96,7 +96,7 @@ def assert_same_model(model, wanted, tol=1e-8):
 
 
 def eventually(true, seconds=20.0):
-    """Whether something comes true in time."""
+    """Whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
@@ -108,13 +108,13 @@ def eventually(true, seconds=20.0):
 
 @pytest.fixture(autouse=True)
 def fresh():
-    """What another test has left is not this one's fault."""
+    """Clear what earlier tests have left."""
     visits.KEPT.clear()
 
 
 @pytest.fixture(name="scheduler", params=["threads", "synchronous"])
 def own_scheduler(request):
-    """Dask's own schedulers, the threads being several wherever the tests run."""
+    """Dask's own schedulers, with several threads on any machine."""
     assert cluster_data.active_client() is None
     with dask.config.set(scheduler=request.param, num_workers=3):
         yield request.param
@@ -122,7 +122,7 @@ def own_scheduler(request):
 
 @contextmanager
 def connected(n, **options):
-    """A cluster of n processes that have loaded their kernels."""
+    """A cluster of n processes with loaded kernels."""
     with distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0", **options) as found:
         with distributed.Client(found):
             X = planted(np.random.default_rng(0), n=4, m=9, r=2).X
@@ -132,7 +132,7 @@ def connected(n, **options):
 
 @contextmanager
 def no_longer_than(seconds):
-    """What waits for ever fails."""
+    """Fail instead of waiting forever."""
 
     def late(number, frame):
         pytest.fail(f"it takes longer than {seconds} seconds")
@@ -148,7 +148,7 @@ def no_longer_than(seconds):
 
 @pytest.fixture(name="cluster", scope="module", params=["here", pytest.param("apart", marks=pytest.mark.slow)])
 def one_cluster(request):
-    """A worker in this process, or two in others."""
+    """One worker in this process, or two in other processes."""
     with connected(2) if request.param == "apart" else connected(1, processes=False) as found:
         yield found
 
@@ -162,14 +162,14 @@ def on_a_cluster(cluster):
 
 
 def kept(client):
-    """How many chunks the workers keep activations of."""
+    """The number of chunks whose activations the workers hold."""
     return sum(
         client.run(lambda: len(importlib.import_module("partwise.data.visits").KEPT), on_error="ignore").values()
     )
 
 
 def tasks(client):
-    """How many tasks the scheduler knows, how many results there are, and how many bytes they take."""
+    """The scheduler's number of tasks and results, and their bytes."""
 
     def known(dask_scheduler):
         states = dask_scheduler.tasks.values()
@@ -204,7 +204,7 @@ def stop(error):
 
 
 def failing(X, error):
-    """X in chunks of which one cannot be computed."""
+    """X in chunks, one of which cannot be computed."""
 
     def fail(block, number):
         if number == BAD:
@@ -215,5 +215,5 @@ def failing(X, error):
 
 
 def message_of(error):
-    """All that a user sees of an error."""
+    """The complete text of an error."""
     return "".join(traceback.format_exception_only(error))

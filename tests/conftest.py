@@ -18,10 +18,10 @@ from catalogues import KINDS, PROBLEMS, SETS, UPDATES
 import partwise.recipes  # noqa: F401  before doctests are looked for in its files, which would take its functions' names
 from partwise.runtime.compiled import compiling
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's background processes find it, `make test &` too
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background processes: `make test &` in a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-compiling.said = True  # what is printed while kernels compile is tested on its own, and nowhere else
+compiling.said = True  # messages about compilation have their own test
 
 settings.register_profile(  # the same examples each time, however busy the machine is
     "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -36,13 +36,13 @@ def rng():
 
 @pytest.fixture(params=PROBLEMS)
 def problem(request):
-    """A nonnegative matrix X and a rank r."""
+    """A nonnegative matrix X and a number of components r."""
     return PROBLEMS[request.param](np.random.default_rng(list(request.param.encode())))
 
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """Turns an array into the same matrix in other clothes."""
+    """Converts an array to another kind of data."""
     return KINDS[request.param]
 
 
@@ -53,5 +53,5 @@ def update(request):
 
 @pytest.fixture(params=SETS)
 def columns(request):
-    """Takes r, gives a set for each column."""
+    """Takes r and returns a set for each column."""
     return SETS[request.param]

@@ -1,7 +1,7 @@
-"""Run the tests that ask for equal bits as other CPUs would: ``python tests/cpus.py``, or ``make cpus``.
+"""Run the reproducibility tests with the code paths of other CPUs: ``python tests/cpus.py``, or ``make cpus``.
 
-OpenBLAS can take the kernels of another CPU (``OPENBLAS_CORETYPE``), and numba can compile for the least that all have
-(``NUMBA_CPU_NAME=generic``). What this machine cannot run, or runs anyway, is left out with a sentence.
+OpenBLAS can use the kernels of another CPU (``OPENBLAS_CORETYPE``), and numba can compile for a generic CPU
+(``NUMBA_CPU_NAME=generic``). CPUs that this machine cannot emulate, and its own, are skipped with a message.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CORES = ("Nehalem", "Haswell", "SkylakeX")
 FILES = ("bits", "brain", "saved", "checkpoint", "threads", "minibatch")
-CLUSTER = "test_cluster_processes.py::test_a_seed_gives_the_same_bits_wherever_chunks_lie"
+CLUSTER = "test_cluster_processes.py::test_same_bits_for_any_placement_of_chunks"
 PROBE = """
 import numpy, scipy.linalg
 from threadpoolctl import threadpool_info
@@ -23,21 +23,21 @@ print(*{lib.get("architecture", lib["internal_api"]) for lib in threadpool_info(
 
 
 def kernels(core=None):
-    """The CPU whose kernels BLAS takes if it is told ``core``, or None if it cannot run them."""
+    """The CPU whose kernels BLAS uses if ``core`` is requested, or None if it cannot run them."""
     environment = os.environ | ({"OPENBLAS_CORETYPE": core} if core else {})
     done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def lanes():
-    """Settings to run the tests with, each with its name."""
+    """Names and environment variables of the configurations to test."""
     own = kernels()
     for core in CORES:
         found = kernels(core)
         if core == own:
-            print(f"{core} is what BLAS takes this machine for: left out, because all other tests run with it")
+            print(f"{core} skipped: BLAS detects this CPU anyway, so all other tests use it")
         elif found != core:
-            print(f"BLAS cannot take this machine for {core} (but for {found}): left out")
+            print(f"{core} skipped: BLAS cannot use it on this machine (it uses {found})")
         else:
             yield f"BLAS as on {core}", {"OPENBLAS_CORETYPE": core}
     yield "kernels for any CPU", {"NUMBA_CPU_NAME": "generic"}

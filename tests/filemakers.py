@@ -1,4 +1,4 @@
-"""Files to read in tests, and folders to run commands in: fixtures are to be imported by the files that use them."""
+"""Test files and folders; import the fixtures into the test files that use them."""
 
 import gzip
 
@@ -13,12 +13,12 @@ AFFINE = np.diag([2.0, 2.0, 3.0, 1.0])
 
 
 def dense(X):
-    """X as an array, wherever it lies."""
+    """X as a dense array."""
     return X.toarray() if sp.issparse(X) else np.asarray(X[: X.shape[0]])
 
 
 def save_matrix(path, X):
-    """Write X in any format of one matrix: with SciPy the formats that `convert` does not write."""
+    """Write X in any single-matrix format, using SciPy for formats that `convert` does not write."""
     if path.suffix == ".mat":
         scipy.io.savemat(path, {"X": X})
     elif ".mtx" in path.suffixes:

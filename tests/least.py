@@ -1,4 +1,4 @@
-"""The least versions that pyproject.toml declares, as constraints for pip: ``make least`` installs them.
+"""The minimum versions in pyproject.toml, as constraints for pip; ``make least`` installs them.
 
 python tests/least.py
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def least():
-    """``name==x`` for each ``name>=x``, its extras apart."""
+    """``name==x`` for each ``name>=x``, without extras."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     declared = [
         *project["dependencies"],

@@ -1,6 +1,6 @@
-"""A small X, fits of it, and what tests of `SparseNMF` share.
+"""A small X, fits of it, and fixtures for tests of `SparseNMF`.
 
-Fixtures are to be imported by the files that use them.
+Import the fixtures into the test files that use them.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ crowded = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 
 @pytest.fixture(name="X")
 def small(rng):
-    """25 × 30, of rank 5 and noise, with zeros in it."""
+    """25 × 30, rank 5 plus noise, with zeros."""
     return np.maximum(rng.random((25, 5)) ** 3 @ rng.random((5, 30)) ** 4 + 0.1 * rng.random((25, 30)) - 0.08, 0)
 
 

@@ -1,4 +1,4 @@
-"""What an installed wheel must do: ``make package`` runs this in an empty environment, outside of the repository."""
+"""Checks of an installed wheel; ``make package`` runs them in an empty environment, outside of the repository."""
 
 import importlib.metadata
 import sys

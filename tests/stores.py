@@ -1,6 +1,6 @@
-"""Whatever X can be stored in, and what tests of it share: a catalogue of its own.
+"""All kinds of storage for X, and fixtures for tests of them.
 
-Fixtures are to be imported by the files that use them.
+Import the fixtures into the test files that use them.
 """
 
 import pickle
@@ -18,7 +18,7 @@ def small(rng):
 
 
 class Rows:
-    """The least that can be read: shape, dtype, and slices of rows."""
+    """The minimal interface of stored data: shape, dtype, and slices of rows."""
 
     def __init__(self, X):
         self.X, self.shape, self.dtype = X, X.shape, X.dtype
@@ -38,7 +38,7 @@ def mapped(X, folder, mode="r"):
 
 
 def framed(X, top, bottom, left, right):
-    """X inside of a larger array, of which nothing else may be read."""
+    """X inside a larger array, whose other entries must not be read."""
     wide = np.full((top + X.shape[0] + bottom, left + X.shape[1] + right), 7).astype(X.dtype)
     wide[top : top + X.shape[0], left : left + X.shape[1]] = X
     return wide
@@ -104,7 +104,7 @@ def any_store(request):
 
 
 def fifth(X):
-    """A limit that leaves at least twenty chunks, or as many as there are samples."""
+    """A memory limit that gives at least twenty chunks, or one per sample."""
     return max(X.shape[0] * X.shape[1] * 8 // 5, 4 * X.shape[1] * 16)
 
 

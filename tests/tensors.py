@@ -1,4 +1,4 @@
-"""The catalogues of tensors: shapes, forms of data, definitions."""
+"""Catalogues of tensors: shapes, kinds of data, definitions."""
 
 from math import prod
 
@@ -24,14 +24,14 @@ SHAPED = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
 def in_two_halves(X):
-    """Every entry backwards and twice, at half its value."""
+    """Entries in reverse order, each stored twice at half its value."""
     places = np.array(np.nonzero(X))[:, ::-1]
     values = X[tuple(places)] / 2
     return pw.COO(np.concatenate([places, places], axis=1), np.concatenate([values, values]), X.shape)
 
 
 class Sparse:
-    """What pydata's sparse.COO shows of itself."""
+    """The interface of pydata's sparse.COO."""
 
     def __init__(self, X, fill_value=0):
         self.coords, self.data, self.shape, self.fill_value = np.array(np.nonzero(X)), X[X != 0], X.shape, fill_value
@@ -76,7 +76,7 @@ def planted(rng, shape=(14, 12, 10), r=3, sparsity=0.5, noise=0.02):
 
 
 def match(found, true):
-    """The factor match score: the product of cosines over the modes, averaged over the best pairing."""
+    """The factor match score: the product of cosines over the modes, averaged over the best matching."""
     unit = [[f / np.maximum(np.linalg.norm(f, axis=0), 1e-300) for f in fs] for fs in (found, true)]
     scores = prod(a.T @ b for a, b in zip(*unit, strict=True))
     return float(scores[linear_sum_assignment(-scores)].mean())

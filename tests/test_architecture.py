@@ -1,4 +1,4 @@
-"""The house's order, read from the sources: imports point down only, one room draws, one room prints."""
+"""Import rules, read from the sources: rooms import lower floors only; one room draws, one prints."""
 
 import ast
 import importlib
@@ -16,7 +16,7 @@ import partwise
 
 HOME = Path(partwise.__file__).parent
 ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
-FLOORS = [  # lowest first; a room may use what lies below it
+FLOORS = [  # lowest first; a room may import lower floors
     {"runtime"},
     {"projections", "statistics"},
     {"updates", "data"},
@@ -31,8 +31,9 @@ ONLY = {"data": {"statistics", "runtime"}}
 UPWARD = {  # functions that import upwards, each time they are called
     "estimators/base.py": {"plot", "report", "save"},
     "estimators/notebook.py": {"small_gallery"},
+    "estimators/tensor.py": {"plot"},
 }
-FIELDS = {"brain", "cells"}  # modules of the package, though their files lie in fields/
+FIELDS = {"brain", "cells"}  # public modules whose files are in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
 
@@ -44,7 +45,7 @@ def floor(room):
 
 
 def nodes(path):
-    """What a module is made of, but for the functions that may import upwards."""
+    """The syntax nodes of a module, except functions that may import upwards."""
     left, exempt = [SOURCES[path]], UPWARD.get(path.relative_to(HOME).as_posix(), set())
     while left:
         node = left.pop()
@@ -54,7 +55,7 @@ def nodes(path):
 
 
 def imported(path):
-    """The dotted names that a module imports, those inside of functions included, relative ones made absolute."""
+    """The dotted names that a module imports, including those inside functions; relative names made absolute."""
     package = ("partwise", *path.relative_to(HOME).parts[:-1])
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -71,14 +72,14 @@ def rooms_used(path):
     return {"fields" if room in FIELDS else room for room in used} - {ROOMS[path]}
 
 
-def test_there_are_few_rooms():
+def test_number_of_rooms_is_limited():
     rooms = {*ROOMS.values()} - {"__init__", "__main__", "version"}
     assert rooms == set.union(*FLOORS)
     assert len(rooms) <= 15
     assert len(FLOORS) <= 9
 
 
-def test_imports_point_down():
+def test_rooms_import_lower_floors_only():
     for path, room in ROOMS.items():
         used = rooms_used(path) - {"version"}
         if room not in ("__init__", "__main__"):
@@ -87,7 +88,7 @@ def test_imports_point_down():
 
 
 def inner(room):
-    """For each file of a room the others of it that it imports."""
+    """For each file of a room, the other files of the room that it imports."""
     files = {path.stem: path for path, other in ROOMS.items() if other == room and path.stem != "__init__"}
     used = {name: {parts[2] for parts in (n.split(".") for n in imported(path)) if parts[:2] == ["partwise", room]
                    and len(parts) > 2} for name, path in files.items()}  # fmt: skip
@@ -95,7 +96,7 @@ def inner(room):
 
 
 @pytest.mark.parametrize("room", sorted(set.union(*FLOORS) - {"statistics"}))
-def test_files_of_a_room_have_an_order_too(room):
+def test_files_of_a_room_have_no_circular_imports(room):
     left = inner(room)
     while left:
         free = [name for name, others in left.items() if not others & set(left)]
@@ -103,12 +104,12 @@ def test_files_of_a_room_have_an_order_too(room):
         left = {name: others for name, others in left.items() if name not in free}
 
 
-def test_the_package_does_without_the_paper():
-    for path in SOURCES:  # tests find experiments/, users do not
+def test_package_does_not_import_experiments():
+    for path in SOURCES:  # experiments/ is not installed
         assert "experiments" not in {name.split(".")[0] for name in imported(path)}, path
 
 
-def test_one_room_draws_and_one_prints():
+def test_only_plotting_uses_matplotlib_and_only_cli_prints():
     for path, source in SOURCES.items():
         uses = {name.split(".")[0] for name in imported(path)}
         assert "matplotlib" not in uses or ROOMS[path] == "plotting", path
@@ -117,8 +118,8 @@ def test_one_room_draws_and_one_prints():
         assert not prints or ROOMS[path] == "cli", path
 
 
-def test_a_class_has_a_name_of_its_own():
-    """One name, one meaning; a type alias may be repeated where the same is meant."""
+def test_class_names_are_unique():
+    """A type alias with the same meaning may be repeated."""
     classes, aliases = [], set()
     for source in SOURCES.values():
         classes += [node.name for node in source.body if isinstance(node, ast.ClassDef)]
@@ -128,7 +129,7 @@ def test_a_class_has_a_name_of_its_own():
     assert not aliases & set(classes)
 
 
-def test_what_is_public_says_what_it_is():
+def test_public_names_have_docstrings():
     for path, source in SOURCES.items():
         public = [
             node
@@ -139,7 +140,7 @@ def test_what_is_public_says_what_it_is():
         assert not [node.name for node in public if not ast.get_docstring(node)], path
 
 
-def test_public_names_are_there():
+def test_public_names_exist():
     assert dir(partwise) == sorted(partwise.__all__)
     assert all(getattr(partwise, name).__doc__ for name in partwise.__all__ if name != "__version__")
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -150,7 +151,7 @@ WALKS = re.findall(r"^### (.*?)\n(.*?)(?=^#|\Z)", ARCHITECTURE.read_text(encodin
 
 
 @pytest.mark.parametrize(("kind", "text"), WALKS, ids=[kind for kind, _ in WALKS])
-def test_the_walks_lead_through_what_is_there(kind, text):
+def test_walks_name_existing_functions(kind, text):
     steps = re.findall(r"^\d+\. `(\S+)\.py` `(\S+)`: ", text, re.MULTILINE)
     assert len(steps) >= 4
     files = [file for file, _ in steps]
@@ -162,7 +163,7 @@ def test_the_walks_lead_through_what_is_there(kind, text):
         assert operator.attrgetter(name)(module), (file, name)
 
 
-def test_every_room_and_file_is_on_the_page():
+def test_architecture_page_names_every_room_and_file():
     page = ARCHITECTURE.read_text(encoding="utf-8")
     assert not [room for room in set.union(*FLOORS) if f"`{room}" not in page]
     named = ("runtime", "projections", "engine", "data", "selection", "estimators")
@@ -172,7 +173,7 @@ def test_every_room_and_file_is_on_the_page():
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("kind", "text"), WALKS, ids=[kind for kind, _ in WALKS])
-def test_a_fit_runs_through_no_other_files(kind, text):
+def test_fit_uses_only_the_files_of_its_walk(kind, text):
     X, seen = np.random.default_rng(0).random((40, 20)), set()
     if kind == "A sparse matrix":
         X = sp.csr_array(X)

@@ -1,6 +1,5 @@
-"""Files: what is written comes back bit for bit, and what is not ours, damaged or hostile is refused in a sentence."""
+"""Archive files: they round-trip bit for bit; foreign, damaged and hostile files are rejected with one message."""
 
-import hashlib
 import io
 import json
 import os
@@ -8,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from hostile_files import sealed
 
 from partwise.runtime.archive import UnreadableError, read, write
 
@@ -40,7 +40,7 @@ def equal_bits(a, b):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_come_back_bit_for_bit(path, name):
+def test_arrays_round_trip_bit_for_bit(path, name):
     write(path, {"kind": "test"}, {name: ARRAYS[name]})
     header, arrays = read(path)
     assert header["kind"] == "test"
@@ -48,7 +48,7 @@ def test_arrays_come_back_bit_for_bit(path, name):
     assert equal_bits(ARRAYS[name], arrays[name])
 
 
-def test_what_is_smaller_sparse_is_stored_so(path):
+def test_arrays_are_stored_sparse_if_that_is_smaller(path):
     write(path, {}, {"x": np.eye(3, 70_000)})
     assert path.stat().st_size < 3000
     with zipfile.ZipFile(path) as members:  # and any other program can read it
@@ -93,7 +93,7 @@ def mutations(original, rng, count):
         yield bytes(data)
 
 
-def test_damage_is_noticed(path):
+def test_damaged_files_are_rejected(path):
     write(path, {"kind": "test", "text": "é"}, {"x": np.eye(9), "y": np.arange(5.0)})
     original = path.read_bytes()
     refused = 0
@@ -108,7 +108,7 @@ def test_damage_is_noticed(path):
     assert refused > 270
 
 
-def test_every_single_byte_counts(path):
+def test_any_flipped_byte_is_detected(path):
     write(path, {}, {"x": np.arange(3.0)})
     original = path.read_bytes()
     for where in range(len(original)):
@@ -119,7 +119,7 @@ def test_every_single_byte_counts(path):
             read(path)
 
 
-def test_what_is_not_ours(path, tmp_path):
+def test_foreign_files_are_rejected(path, tmp_path):
     np.savez(tmp_path / "b.npz", x=np.ones(3))
     for content in (b"", b"PK", b"hello", bytes(1000), (tmp_path / "b.npz").read_bytes(), b"\x80\x04N."):
         path.write_bytes(content)
@@ -135,18 +135,7 @@ def test_what_is_not_ours(path, tmp_path):
         read(tmp_path / "missing.pw")
 
 
-# malice: files with a valid digest that partwise did not write
-
-
-def sealed(members, number=1, compression=zipfile.ZIP_STORED):
-    """A file of these members, under a right digest."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as file:
-        for name, content in members:
-            file.writestr(name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, compression)
-        file.comment = b"partwise %03d sha256 " % number + bytes(64)
-    body = buffer.getvalue()[:-64]
-    return body + hashlib.sha256(body).hexdigest().encode()
+# hostile: files with a valid digest that partwise did not write
 
 
 def header(arrays, **more):
@@ -215,7 +204,6 @@ HOSTILE = {
     "negative shapes": [header({"x": {"shape": [-3, -1]}}), ("x.npy", npy(shape=(-3, -1)))],
     "too many bytes": [header(X), ("x.npy", npy(body=bytes(32)))],
     "too few bytes": [header(X), ("x.npy", npy(body=bytes(8)))],
-    "another version of npy": [header(X), ("x.npy", npy(version=(2, 0)))],
     "npy header is code": [header(X), ("x.npy", npy().replace(b"(3,)", b"f(3)"))],
     "no npy": [header(X), ("x.npy", b"hello")],
     "name goes up": [header({"../x": {"shape": [3]}}), ("../x.npy", npy())],
@@ -235,7 +223,7 @@ HOSTILE = {
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", HOSTILE)
-def test_malice_is_refused(path, tmp_path, monkeypatch, name):
+def test_hostile_files_are_rejected(path, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     path.write_bytes(sealed(HOSTILE[name]))
     with pytest.raises(UnreadableError) as error:
@@ -244,10 +232,10 @@ def test_malice_is_refused(path, tmp_path, monkeypatch, name):
     assert os.listdir(tmp_path) == [path.name]  # nothing was executed or unpacked
 
 
-def test_the_maker_of_hostile_files_makes_good_ones_too(path):
+def test_hostile_file_helper_can_write_valid_files(path):
     path.write_bytes(sealed([header(X), ("x.npy", npy()), ("unknown.npy", b"a later version's")]))
     assert read(path)[1]["x"].tolist() == [0.0] * 3
-    path.write_bytes(sealed([header(X), (link, npy())]))  # no member is ever unpacked: what it calls itself is nothing
+    path.write_bytes(sealed([header(X), (link, npy())]))  # names of members do not matter, since nothing is unpacked
     assert read(path)[1]["x"].tolist() == [0.0] * 3
     path.write_bytes(sealed(sparse([1.0, 2.0], [1, 2], [0, 2], [1, 3])))
     assert read(path)[1]["x"].tolist() == [[0.0, 1.0, 2.0]]
@@ -259,7 +247,7 @@ def test_compressed_members_are_refused(path):
         read(path)
 
 
-def test_versions(path):
+def test_newer_minor_versions_are_read_and_major_ones_rejected(path):
     path.write_bytes(sealed([header(X, format=[1, 7], news="kept"), ("x.npy", npy())]))
     assert read(path)[0]["news"] == "kept"
     for file in (sealed([], number=2), sealed([header(X, format=[2, 0]), ("x.npy", npy())])):

@@ -1,6 +1,6 @@
 """What gives the same bits on one machine, with the same versions and threads (docs/files.md, "What is reproducible").
 
-X has sizes at which BLAS takes other paths for other memory orders. `make cpus` runs this file as other CPUs would.
+At the size of X, BLAS uses different code for different memory orders. `make cpus` runs this file for other CPUs.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def models(request):
 
 
 def at(array, offset):
-    """The array in its memory order, so many bytes after an address that is a multiple of 64."""
+    """A copy of the array in the same memory order, ``offset`` bytes past a multiple of 64."""
     room = np.empty(array.nbytes + 128, dtype=np.uint8)
     start = -room.ctypes.data % 64 + offset
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -59,7 +59,7 @@ def at(array, offset):
 
 
 def elsewhere(X, offset):
-    """X, dense or sparse, with all its arrays at such addresses."""
+    """X, dense or sparse, with all its arrays at such addresses (see `at`)."""
     if not sp.issparse(X):
         return at(X, offset)
     moved = X.copy()
@@ -68,14 +68,14 @@ def elsewhere(X, offset):
 
 
 def sent(value, offset):
-    """A value as it comes out of a pickle whose arrays came apart from it, at such addresses."""
+    """A value unpickled from out-of-band buffers at such addresses (see `at`)."""
     buffers = []
     data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     return pickle.loads(data, buffers=[at(np.frombuffer(b.raw(), np.uint8), offset) for b in buffers])
 
 
 def answers(model, X):
-    """All that a model has found, and finds."""
+    """Fitted attributes and predictions of a model."""
     return [model.components_, model.transform(X), model.loss_curve_, np.array(model.score(X))]
 
 
@@ -85,8 +85,8 @@ def assert_same_bits(found, wanted):
         np.testing.assert_array_equal(a, b)
 
 
-def test_values_at_another_address(make, X):
-    """Also where none of their dtype should lie: Dask puts arrays wherever a message has them."""
+def test_memory_address_does_not_matter(make, X):
+    """Unaligned addresses too: Dask places arrays wherever they are in a message."""
     wanted = answers(make().fit(X), X)
     for offset in (8, 36, 1):
         moved = elsewhere(X, offset)
@@ -94,34 +94,34 @@ def test_values_at_another_address(make, X):
 
 
 def test_kernels_see_aligned_arrays(X):
-    """For others they would be compiled anew, into code that may sum in another order."""
+    """For unaligned arrays they would be recompiled, and might sum in another order."""
     found = as_data(elsewhere(X, 1)).matrix
     assert all(
         array.flags.aligned for array in ((found.data, found.indices, found.indptr) if sp.issparse(X) else (found,))
     )
 
 
-def test_values_that_must_not_be_written(make, X):
+def test_read_only_arrays_give_the_same_bits(make, X):
     wanted, locked = answers(make().fit(X), X), elsewhere(X, 0)
     for array in (locked.data, locked.indices, locked.indptr) if sp.issparse(X) else (locked,):
         array.flags.writeable = False
     assert_same_bits(answers(make().fit(locked), locked), wanted)
 
 
-def test_a_model_saved_and_loaded(make, X, tmp_path):
+def test_saved_and_loaded_model(make, X, tmp_path):
     model = make().fit(X)
     model.save(tmp_path / "parts.pw")
     assert_same_bits(answers(pw.load(tmp_path / "parts.pw"), X), answers(model, X))
 
 
-def test_a_model_pickled_and_sent(make, X):
+def test_pickled_model(make, X):
     model = make().fit(X)
     wanted = answers(model, X)
     for again in (pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)):
         assert_same_bits(answers(again, X), wanted)
 
 
-def test_a_stream_that_goes_on_elsewhere(X, tmp_path):
+def test_partial_fit_continued_after_saving_or_pickling(X, tmp_path):
     model = MODELS["mini-batch"]().partial_fit(X[:20])
     model.save(tmp_path / "parts.pw")
     others = [pw.load(tmp_path / "parts.pw"), pickle.loads(pickle.dumps(model)), sent(model, 8), sent(model, 1)]
@@ -132,7 +132,7 @@ def test_a_stream_that_goes_on_elsewhere(X, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["parts", "one part", "both sides"])
-def test_a_fit_that_is_resumed(name, X, tmp_path):
+def test_resumed_fit(name, X, tmp_path):
     whole = MODELS[name]()
     half = MODELS[name]().set_params(max_iter=2, checkpoint=tmp_path / "fit.pw")
     half.fit(X)
@@ -141,7 +141,7 @@ def test_a_fit_that_is_resumed(name, X, tmp_path):
 
 
 def test_components_in_any_layout(make, X):
-    """A user may set them."""
+    """Users may set components_."""
     model = make().fit(X)
     wanted = model.transform(X)
     for layout in (np.asfortranarray, lambda c: np.repeat(c, 2, axis=1)[:, ::2], lambda c: at(c, 1)):
@@ -162,7 +162,7 @@ def test_another_memory_order_of_x_agrees_to_the_stated_tolerance(make, dtype):
 
 
 def digest():
-    """Of the answers of some models; a process of its own prints it."""
+    """A digest of the results of some models; another process prints it."""
     found = hashlib.sha256()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -182,7 +182,7 @@ def test_another_process():
 
 
 def move_everything(monkeypatch, offset):
-    """Let chunks and answers come as Dask sends them, at some address, without workers to send them."""
+    """Move chunks and results to other addresses, as Dask's transfers do, without workers."""
     from partwise.data import cluster, visits
 
     matrix, compute = visits.Place.matrix, cluster.DaskData.compute
@@ -196,8 +196,8 @@ def move_everything(monkeypatch, offset):
 
 @pytest.mark.parametrize("chunks", [(N,), (10, 1, 26)])
 @pytest.mark.parametrize("form", ["dense", "CSR"])
-def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
-    """test_cluster_processes.py has a cluster of processes do it, which takes longer."""
+def test_placement_of_chunks_does_not_matter(monkeypatch, form, chunks, dtype):
+    """test_cluster_processes.py tests the same on a cluster of processes, which takes longer."""
     dask = pytest.importorskip("dask")
     import dask.array as da
 
@@ -221,7 +221,7 @@ def test_chunks_that_lie_elsewhere(monkeypatch, form, chunks, dtype):
 
 @pytest.mark.parametrize("method", ["fast", "sorted", "hoyer"])
 def test_a_projection_does_not_depend_on_where_its_result_is_written(method):
-    """Loops that read one array and write another are not vectorised where the two lie close together."""
+    """Loops from one array to another are not vectorised if the two are close in memory."""
     rng = np.random.default_rng(0)
     for m in range(5, 40):
         b, k = rng.random(m), 1 + 0.5 * (m**0.5 - 1)

@@ -1,4 +1,4 @@
-"""Brain images as nilearn's people have them: a masker, a 4-D image of parts, and the same numbers as on arrays."""
+"""BrainNMF: maskers, components as a 4-D image, and the same numbers as on arrays."""
 
 import sys
 
@@ -36,7 +36,7 @@ def fitted(volumes, inside):
     return model.fit([image(v) for v in volumes])
 
 
-def test_the_same_as_on_arrays(model, volumes, inside):
+def test_result_equals_that_on_arrays(model, volumes, inside):
     plain = partwise.SparseNMF(3, sparsity=0.4, random_state=0, tol=1e-3)
     activations = plain.fit_transform(volumes[:, inside])
     np.testing.assert_allclose(model.components_, plain.components_, atol=1e-9)
@@ -47,7 +47,7 @@ def test_the_same_as_on_arrays(model, volumes, inside):
     assert isinstance(model.masker_, maskers.NiftiMasker)
 
 
-def test_parts_are_where_the_voxels_are(model, inside):
+def test_components_image_has_values_at_the_mask_voxels(model, inside):
     parts = model.components_img_
     assert parts.shape == (4, 5, 3, 3)
     np.testing.assert_array_equal(parts.affine, AFFINE)
@@ -55,7 +55,7 @@ def test_parts_are_where_the_voxels_are(model, inside):
     assert not parts.get_fdata()[~inside].any()
 
 
-def test_images_come_back(model, volumes):
+def test_inverse_transform_returns_images(model, volumes):
     activations = model.transform([image(v) for v in volumes])
     back = model.inverse_transform(activations)
     assert back.shape == (4, 5, 3, 9)
@@ -63,7 +63,7 @@ def test_images_come_back(model, volumes):
 
 
 @pytest.mark.parametrize("form", ["list", "4-D", "paths", "one"])
-def test_forms_of_images(model, volumes, form, tmp_path):
+def test_accepted_forms_of_images(model, volumes, form, tmp_path):
     images = [image(v) for v in volumes[:2]]
     for i, one in enumerate(images):
         one.to_filename(tmp_path / f"{i}.nii")
@@ -87,7 +87,7 @@ def test_parameters_and_clones(model):
         BrainNMF(colour=1)
 
 
-def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
+def test_voxel_model_can_be_saved(model, volumes, inside, tmp_path):
     model.save(tmp_path / "parts.pw")
     again = partwise.load(tmp_path / "parts.pw")
     images = [image(v) for v in volumes]  # volumes[:, inside] has another memory order than the masker's samples
@@ -98,20 +98,20 @@ def test_the_model_of_the_voxels_can_be_saved(model, volumes, inside, tmp_path):
     assert np.ma.count_masked(drawn) > 0
 
 
-def test_a_mask_of_its_own_making(volumes):
+def test_mask_is_computed_if_not_given(volumes):
     volumes[:, :1] = 0  # a border that nilearn finds to be background
     model = BrainNMF(2, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert 0 < model.n_features_in_ < volumes[0].size
 
 
-def test_a_masker_of_ones_own(volumes, inside):
+def test_masker_can_be_given(volumes, inside):
     masker = maskers.NiftiMasker(image(inside.astype(np.uint8)), standardize=None, smoothing_fwhm=3)
     model = BrainNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert model.masker_.smoothing_fwhm == 3
-    assert not hasattr(masker, "mask_img_")  # the user's own stays as it was
+    assert not hasattr(masker, "mask_img_")  # the user's masker is unchanged
 
 
-def test_images_that_do_not_fit(model, volumes):
+def test_images_of_another_shape_are_rejected(model, volumes):
     other, moved = image(np.ones((4, 5, 4))), image(volumes[0], AFFINE + np.eye(4)[0])
     for images, which in (([image(volumes[0]), other], "image 1 .shape"), ([moved], "image 0 .shape")):
         with pytest.raises(ValueError, match=which):
@@ -122,7 +122,7 @@ def test_images_that_do_not_fit(model, volumes):
         clone(model).fit([image(-v) for v in volumes])
 
 
-def test_without_nilearn(monkeypatch, volumes):
+def test_error_without_nilearn(monkeypatch, volumes):
     monkeypatch.setitem(sys.modules, "nilearn.maskers", None)
     with pytest.raises(ImportError, match=r"need nilearn: pip install 'partwise\[brain\]'"):
         BrainNMF(2).fit([image(volumes[0])])

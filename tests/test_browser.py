@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A report of parts with hostile names, one of them zero."""
+    """A report of components with hostile names, one of them zero."""
     rng = np.random.default_rng(0)
     parts = rng.random((R, 64)) * (rng.random((R, 64)) < rng.random((R, 1)))
     parts[4] = 0
@@ -48,7 +48,7 @@ def driver():
 
 @pytest.fixture
 def page(driver, address):
-    """The page, as a person with a large screen and no wishes sees it."""
+    """The page on a large screen with default settings."""
     seen_by(driver)
     driver.get(address)
     return driver
@@ -57,19 +57,19 @@ def page(driver, address):
 def seen_by(driver, width=1200, scheme="light"):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}  # a page that glides evades clicks
+    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}  # smooth scrolling makes clicks miss
     features = [{"name": name, "value": value} for name, value in wishes.items()]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
-def test_the_page_loads_without_complaint(page):
+def test_page_loads_without_errors(page):
     assert page.get_log("browser") == []
     assert page.title == EVIL
     assert page.find_element(By.TAG_NAME, "h1").text == EVIL
     assert page.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
 
 
-def test_the_gallery_shows_every_part(page):
+def test_gallery_shows_every_component(page):
     cards = page.find_elements(By.CSS_SELECTOR, ".gallery .card")
     assert len(cards) == R
     page.execute_script("document.querySelectorAll('img').forEach(image => { image.loading = 'eager'; })")
@@ -89,7 +89,7 @@ def column(page, k):
     return [cell.get_attribute("data-key") for cell in cells]
 
 
-def test_headings_sort_up_and_down(page):
+def test_headings_sort_in_both_directions(page):
     headings = page.find_elements(By.CSS_SELECTOR, "thead th")
     assert headings[0].get_attribute("aria-sort") == "ascending"
     for k, heading in enumerate(headings):
@@ -103,7 +103,7 @@ def test_headings_sort_up_and_down(page):
             assert heading.get_attribute("aria-sort") == direction
             after = column(page, k)
             assert sorted(after) == sorted(before)
-            assert after[: len(known)].count("nan") == 0  # what is missing comes last, either way
+            assert after[: len(known)].count("nan") == 0  # missing values come last in both orders
             if numbers:
                 assert after[: len(known)] == (wanted if direction == "ascending" else wanted[::-1])
     names = column(page, len(headings) - 1)
@@ -117,7 +117,7 @@ def test_headings_sort_by_keyboard(page):
     assert numbers == sorted(numbers)
 
 
-def test_dark_is_dark(page, address):
+def test_dark_mode_is_dark(page, address):
     def colours():
         script = "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
         return [sum(map(int, c[4:-1].split(","))) / 765 for c in page.execute_script(script)]
@@ -132,7 +132,7 @@ def test_dark_is_dark(page, address):
 
 
 @pytest.mark.parametrize("width", [320, 375, 700, 1200])
-def test_nothing_is_wider_than_the_screen(page, width):
+def test_page_fits_the_screen_width(page, width):
     seen_by(page, width)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     assert page.find_elements(By.CSS_SELECTOR, "thead button")[0].is_displayed()

@@ -17,7 +17,7 @@ callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1
 
 
 class Recorder:
-    """Writes down what it is told; says stop when so many iterations have ended."""
+    """Records its calls; requests a stop after some iterations."""
 
     def __init__(self, stop_after=None, fail_after=None):
         self.stop_after, self.fail_after = stop_after, fail_after
@@ -44,7 +44,7 @@ class Recorder:
 
 
 class Watcher(Recorder):
-    """Keeps the score of the model so far."""
+    """Records the score of the current model."""
 
     def __init__(self, X):
         super().__init__()
@@ -80,7 +80,7 @@ def test_each_iteration_begins_and_ends(X, method, options):
     np.testing.assert_array_equal(fit.components_, model(**options).fit(X).components_)
 
 
-def test_the_model_so_far_can_be_used(X):
+def test_callback_can_use_the_current_model(X):
     watcher = Watcher(X[:3])
     fit = model(max_iter=6, tol=0).set_callbacks(watcher).fit(X)
     assert len(watcher.scores) == 6
@@ -91,7 +91,7 @@ def test_the_model_so_far_can_be_used(X):
 @pytest.mark.parametrize("after", [1, 4])
 def test_a_callback_stops_the_fit(X, after):
     recorder = Recorder(stop_after=after)
-    fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and nothing is warned of
+    fit = model(tol=1e-12).set_callbacks(recorder).fit(X)  # and there is no warning
     assert fit.n_iter_ == recorder.iterations_ended == after
     assert f"stopped by the callback after iteration {after}" in fit.stop_reason_
     assert sorted(recorder.begun) == sorted(recorder.ended)
@@ -99,8 +99,8 @@ def test_a_callback_stops_the_fit(X, after):
     np.testing.assert_array_equal(fit.components_, whole.components)
 
 
-def test_stop_means_all_starts(X):
-    """Every iteration of every start is a task of the same level."""
+def test_stop_ends_all_starts(X):
+    """Iterations of all starts are tasks of the same level."""
     recorder = Recorder(stop_after=3)
     model(n_init=4, tol=0, max_iter=10).set_callbacks(recorder).fit(X)
     assert recorder.iterations_ended == 3
@@ -109,11 +109,11 @@ def test_stop_means_all_starts(X):
 class Interrupt(Recorder):
     def on_fit_task_end(self, estimator, context):
         super().on_fit_task_end(estimator, context)
-        if self.iterations_ended == 3 and context.parent is not None:  # not once more at the end of the fit
+        if self.iterations_ended == 3 and context.parent is not None:  # not again at the end of the fit
             signal.raise_signal(signal.SIGINT)
 
 
-def test_one_interrupt_means_all_starts(X):
+def test_interrupt_ends_all_starts(X):
     interrupt = Interrupt()
     fit = model(n_init=4, tol=0, max_iter=10).set_callbacks(interrupt).fit(X)
     assert "interrupted" in fit.stop_reason_
@@ -180,8 +180,8 @@ assert np.array_equal(model.components_, ssnmf(X, 2, random_state=0).components)
 
 
 @pytest.mark.slow
-def test_older_scikit_learn_does_without():
-    """scikit-learn itself imports its callbacks early, so they are hidden after that."""
+def test_older_scikit_learn_has_no_callbacks():
+    """scikit-learn imports its callbacks early, so they are hidden after its import."""
     code = "import sklearn.base, sklearn.utils.validation\n" + WITHOUT
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Cells as scanpy's people have them: results in obsm, varm and uns, whatever the matrix is stored in."""
+"""sparse_nmf for AnnData: results in obsm, varm and uns, for all kinds of matrices."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_every_kind_of_matrix(X, expected, kind, limit, tmp_path):
     assert found["stop_reason"].startswith("converged: relative decrease of the loss")
 
 
-def test_what_is_stored_can_be_written(X, tmp_path):
+def test_results_can_be_written_to_h5ad(X, tmp_path):
     adata = anndata.AnnData(X)
     sparse_nmf(adata, 3, sparsity=[0.2, (0.1, 0.5), None], random_state=0, tol=1e-3)
     adata.write_h5ad(tmp_path / "x.h5ad")
@@ -61,7 +61,7 @@ def test_what_is_stored_can_be_written(X, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_some_genes(X, kind, tmp_path):
+def test_subset_of_genes(X, kind, tmp_path):
     adata = KINDS[kind](X, tmp_path)
     mask = np.arange(11) % 3 != 0
     adata.var["highly_variable"] = mask
@@ -96,14 +96,14 @@ def test_layers_keys_and_copies(X, expected, tmp_path):
         ({"colour": 1}, TypeError, "colour"),
     ],
 )
-def test_what_cannot_be(X, given, error, message):
+def test_bad_arguments_are_rejected(X, given, error, message):
     adata = anndata.AnnData(X, layers={"raw": X})
     with pytest.raises(error, match=message):
         sparse_nmf(adata, 3, **ASKED | given)
     assert not any(map(len, (adata.obsm, adata.uns)))
 
 
-def test_what_is_no_adata(X):
+def test_objects_other_than_anndata_are_rejected(X):
     with pytest.raises(TypeError, match="adata is a ndarray, not an AnnData"):
         sparse_nmf(X, 3, sparsity=0.4)
     with pytest.raises(ValueError, match=r"adata.X is None: choose a layer"):

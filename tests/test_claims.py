@@ -1,4 +1,4 @@
-"""What the paper states without an experiment: true, or false as printed (docs/reproduction.md lists all)."""
+"""Claims of the paper without an experiment: true, or false as printed (docs/reproduction.md lists all)."""
 
 import math
 from decimal import Decimal, localcontext
@@ -14,7 +14,7 @@ EACH = pytest.mark.parametrize("x", VECTORS, ids=lambda x: f"m={len(x)}")
 
 
 def less_equal(x):
-    """Some of the largest entry, given to the smallest."""
+    """Move some of the largest entry to the smallest."""
     y = x.copy()
     give = 0.25 * (x.max() - x.min())
     y[x.argmax()] -= give
@@ -73,7 +73,7 @@ def test_the_printed_k_of_the_start_gives_another_sparsity():
 
 
 def unclipped(a, k, p):
-    """What Sparse-opt computes at transition point p: y on the p largest, and the objective."""
+    """y on the p largest entries and the objective, as Sparse-opt computes them at transition point p."""
     s1, s2 = float(a[:p].sum()), float(np.square(a[:p]).sum())
     lam = -math.sqrt((p * s2 - s1**2) / (p - k * k))
     mu = -s1 / p - k / p * lam
@@ -107,7 +107,7 @@ def test_the_printed_numerator_of_diag_mult_has_no_product(rng):
 
 
 def rounds(b, k):
-    """How often Projection-Hoyer, as published, goes from the hyperplane to the sphere: in 300 digits."""
+    """The number of rounds of Projection-Hoyer as published, computed with 300 digits."""
     free, v = [True] * len(b), [x + (k - sum(b)) / len(b) for x in b]
     for count in range(1, len(b) + 1):
         middle = k / sum(free)

@@ -51,7 +51,7 @@ from partwise.io import read
         (["fit", "x.csv", "--components-out", "p.xyz"], 1, "p.xyz has an unsupported extension"),
         (["fit", "x.csv", "--components-out", "p.nii"], 1, "only if the data is NIfTI"),
         (["fit", "x.csv", "--mask", "m.nii"], 1, "mask applies only to NIfTI"),
-        (["info", "text.npy"], 1, "text.npy is not a readable .npy file"),
+        (["info", "text.npy"], 1, "text.npy cannot be read: it is not a .npy file"),
         (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
         (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),
         (["transform", "tensor.pw", "x.csv", "--out", "y.csv"], 1, "tensor.pw holds a SparseCP, a tensor model"),

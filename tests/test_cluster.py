@@ -1,4 +1,4 @@
-"""Dask arrays: the fit is the one in memory, and computes what it must and no more."""
+"""Dask arrays: the fit equals the one in memory, and computes no more than necessary."""
 
 import subprocess
 import sys
@@ -63,7 +63,7 @@ def test_without_a_client_everything_runs_in_this_process(name, X):
 
 
 @one_at_a_time(dtype=[np.float32, np.float16, np.int64, bool], form=["dense", "CSR matrix"])
-def test_dtypes_are_treated_as_in_memory(dtype, form, X):
+def test_dtypes_are_handled_as_in_memory(dtype, form, X):
     X = (10 * X).astype(dtype)
     options = {"max_iter": 4, "tol": 0, "random_state": 0, "sparsity": 0.5}
     result, wanted = pw.ssnmf(chunked(X, FORMS[form]), 4, **options), pw.ssnmf(FORMS[form](X), 4, **options)
@@ -78,7 +78,7 @@ def test_the_chunks_change_nothing(size, X):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_gives_the_answer_in_memory_or_says_what_to_do(name, rng):
+def test_every_recipe_equals_the_fit_in_memory_or_raises(name, rng):
     X, r = planted(rng, n=40, m=20, r=3)
     wanted = RECIPES[name](X, r, max_iter=4, tol=0)
     try:
@@ -103,12 +103,12 @@ def test_every_recipe_gives_the_answer_in_memory_or_says_what_to_do(name, rng):
     ],
     ids=str,
 )
-def test_options_mean_what_they_mean_in_memory(options, X):
+def test_options_work_as_in_memory(options, X):
     assert_same(pw.ssnmf(chunked(X), 4, **SHORT, **options), pw.ssnmf(X, 4, **SHORT, **options))
 
 
 @pytest.mark.parametrize("options", [{"tol": 1e-3}, {"tol": 0, "kkt_tol": 0.02}], ids=str)
-def test_it_stops_where_the_fit_in_memory_stops(options, X):
+def test_stops_at_the_same_iteration_as_in_memory(options, X):
     options = {"sparsity": 0.5, "random_state": 0, "max_iter": 300, **options}
     result, wanted = pw.ssnmf(chunked(X), 4, **options), pw.ssnmf(X, 4, **options)
     assert wanted.converged
@@ -126,8 +126,8 @@ def test_a_start_can_be_given(X, rng):
         np.testing.assert_array_equal(given, copy)
 
 
-def test_parts_that_nothing_can_move_start_again_as_in_memory(X, rng):
-    """Parts 1 and 3 lie on features that are zero in all of X."""
+def test_stuck_components_restart_as_in_memory(X, rng):
+    """Components 1 and 3 use only features that are zero in all of X."""
     X[:, :8] = 0
     parts = np.array([Hoyer(0.7)(rng.random(24)) for _ in range(4)])
     for j in (1, 3):
@@ -139,7 +139,7 @@ def test_parts_that_nothing_can_move_start_again_as_in_memory(X, rng):
     assert_same(pw.ssnmf(chunked(X, sp.csr_matrix), 4, **options), pw.ssnmf(sp.csr_matrix(X), 4, **options))
 
 
-def test_activations_that_are_locked_at_zero_start_again_as_in_memory(X, rng):
+def test_zero_activations_restart_as_in_memory(X, rng):
     activations = rng.random((150, 5))
     activations[:, [0, 4]] = 0
     options = {**SHORT, "solver": "multiplicative", "init": (activations, rng.random((5, 24)))}
@@ -148,7 +148,7 @@ def test_activations_that_are_locked_at_zero_start_again_as_in_memory(X, rng):
     assert_same(pw.ssnmf(chunked(X), 5, **options), wanted)
 
 
-def test_callbacks_are_told_the_same(X):
+def test_callbacks_get_the_same_values(X):
     told = {"memory": [], "chunks": []}
     for name, data in (("memory", X), ("chunks", chunked(X))):
         pw.ssnmf(
@@ -165,7 +165,7 @@ def test_callbacks_are_told_the_same(X):
 
 @pytest.mark.filterwarnings("ignore:reached max_iter")
 @one_at_a_time(sparsity=SPARSITIES, form=FORMS)
-def test_the_estimator_is_the_one_in_memory(sparsity, form, X):
+def test_estimator_equals_the_one_in_memory(sparsity, form, X):
     model = pw.SparseNMF(4, sparsity=SPARSITIES[sparsity], max_iter=5, random_state=0)
     wanted = pw.SparseNMF(**model.get_params())
     kept, given = wanted.fit_transform(FORMS[form](X)), chunked(X, FORMS[form])
@@ -181,8 +181,8 @@ def test_the_estimator_is_the_one_in_memory(sparsity, form, X):
 
 @pytest.mark.filterwarnings("ignore:reached max_iter")
 @pytest.mark.parametrize("precision", [float, np.float32])
-def test_a_perfect_fit_is_measured_as_in_memory(precision, rng):
-    """Where the statistics cancel, the error comes from the residual."""
+def test_error_of_a_perfect_fit_as_in_memory(precision, rng):
+    """If the statistics cancel, the error is computed from the residual."""
     X = (rng.random((150, 2)) @ rng.random((2, 24))).astype(precision)
     options = {"n_components": 2, "max_iter": 60, "random_state": 0}
     for data in (X, chunked(X)):
@@ -192,7 +192,7 @@ def test_a_perfect_fit_is_measured_as_in_memory(precision, rng):
         assert direct < 1e-2 * np.linalg.norm(X)
 
 
-def test_new_samples_may_come_in_memory_or_in_chunks(X, rng):
+def test_transform_takes_arrays_and_chunks(X, rng):
     new = planted(rng, n=31, m=24, r=4).X
     for data in (X, chunked(X)):
         model = pw.SparseNMF(4, sparsity=0.5, random_state=0, tol=1e-2).fit(data)
@@ -203,7 +203,7 @@ def test_new_samples_may_come_in_memory_or_in_chunks(X, rng):
         np.testing.assert_allclose(model.inverse_transform(activations), model.transform(new) @ model.components_)
 
 
-def test_transform_computes_nothing_until_it_is_asked(scheduler, X):
+def test_transform_is_lazy(scheduler, X):
     given, seen = counted(X)
     model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
     activations = model.transform(given)
@@ -216,7 +216,7 @@ def test_transform_computes_nothing_until_it_is_asked(scheduler, X):
     assert sorted(seen) == sorted([0, 1, *range(6)])
 
 
-def test_the_activations_of_a_fit_are_computed_when_they_are_asked_for(X):
+def test_activations_of_a_fit_are_lazy(X):
     given, seen = counted(X)
     activations = pw.SparseNMF(4, random_state=0, tol=1e-2).fit_transform(given)
     before = len(seen)
@@ -224,7 +224,7 @@ def test_the_activations_of_a_fit_are_computed_when_they_are_asked_for(X):
     assert seen[before:] == [5]
 
 
-def test_the_activations_of_a_recipe_are_at_hand(X):
+def test_activations_of_a_recipe_are_computed(X):
     given, seen = counted(X)
     result = pw.ssnmf(given, 4, **SHORT)
     before = len(seen)
@@ -258,7 +258,7 @@ def test_the_best_of_several_starts_is_the_one_in_memory(X):
 
 
 def test_a_client_in_this_process_keeps_the_chunks_and_gives_the_fit_in_memory(X):
-    """Its workers have no limit of memory. Those of other processes: test_cluster_processes.py."""
+    """Its workers have no memory limit. For workers in other processes, see test_cluster_processes.py."""
     seen = []
     with (
         distributed.LocalCluster(2, processes=False, memory_limit=None, dashboard_address=":0") as found,
@@ -290,7 +290,7 @@ def test_a_client_in_this_process_keeps_the_chunks_and_gives_the_fit_in_memory(X
     ],
     ids=str,
 )
-def test_what_binds_all_samples_together_is_refused_before_anything_is_computed(options, message, X):
+def test_methods_that_couple_samples_are_rejected_before_computing(options, message, X):
     given, seen = counted(X)
     with pytest.raises(ValueError, match=message) as caught:
         pw.ssnmf(given, 4, **options)
@@ -311,7 +311,7 @@ def test_what_binds_all_samples_together_is_refused_before_anything_is_computed(
     ],
     ids=str,
 )
-def test_the_estimator_refuses_it_too(options, X):
+def test_estimator_rejects_methods_that_couple_samples(options, X):
     given, seen = counted(X)
     with pytest.raises(ValueError, match=r"X into memory|X in memory"):
         pw.SparseNMF(4, **options).fit(given)
@@ -331,21 +331,21 @@ def test_the_estimator_refuses_it_too(options, X):
     ],
     ids=["unknown", "empty chunk", "1-D", "3-D", "no samples", "no features", "complex"],
 )
-def test_what_is_no_matrix_in_chunks_is_refused(spoil, message, X):
+def test_arrays_that_are_not_chunked_matrices_are_rejected(spoil, message, X):
     with pytest.raises(ValueError, match=message):
         pw.ssnmf(spoil(chunked(X)), 4)
     with pytest.raises(ValueError, match=message):
         pw.SparseNMF(4).fit(spoil(chunked(X)))
 
 
-def test_known_sizes_are_all_it_takes(X):
+def test_computed_chunk_sizes_are_accepted(X):
     some = X[:, 1] > np.median(X[:, 1])
     given = chunked(X, chunks=(30, 24))[da.from_array(some, chunks=30)].compute_chunk_sizes()
     assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X[some], 4, **SHORT))
 
 
 @pytest.mark.parametrize("form", ["dense", "CSR matrix"])
-def test_chunks_of_features_are_put_together_with_a_warning(form, X):
+def test_chunks_of_features_are_merged_with_a_warning(form, X):
     given = chunked(X, FORMS[form], chunks=(50, 7))
     with pytest.warns(UserWarning, match="4 chunks along its features"):
         result = pw.ssnmf(given, 4, sparsity=0.5, **SHORT)
@@ -363,7 +363,7 @@ def test_another_number_of_features_is_refused(X):
 
 
 @pytest.mark.slow
-def test_dask_is_imported_by_those_who_use_it_and_missed_by_nobody_else():
+def test_dask_is_imported_only_when_needed():
     code = """
 import sys
 import numpy as np, partwise
@@ -376,9 +376,9 @@ print(len(model.fit(np.random.default_rng(0).random((9, 8))).components_))
     assert (done.stdout.split(), done.stderr) == (["2"], "")
 
 
-def test_without_distributed_threads_do(monkeypatch, X):
+def test_threads_are_used_without_distributed(monkeypatch, X):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.setattr("dask.base._DISTRIBUTED_AVAILABLE", False)  # Dask remembers whether it has found it
+    monkeypatch.setattr("dask.base._DISTRIBUTED_AVAILABLE", False)  # Dask caches whether it is installed
     given, seen = counted(X)
     assert_same(pw.ssnmf(given, 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
     assert seen

@@ -1,4 +1,4 @@
-"""Dask arrays: activations that are lost, chunks that fail, and what a fit leaves behind."""
+"""Dask arrays: lost activations, failing chunks, and cleaning up after a fit."""
 
 import gc
 import sys
@@ -47,7 +47,7 @@ def lose(kept):
 
 
 @one_at_a_time(when=[(3, 4), (0,), (20,)], accident=[lose, lose_some, fall_behind])
-def test_lost_activations_come_back(accident, when, X):
+def test_lost_activations_are_recomputed(accident, when, X):
     def spoil(iteration):
         if iteration.n_iter in when:
             assert visits.KEPT
@@ -68,8 +68,8 @@ def test_revival_survives_a_loss(X, rng):
     assert_same(spoiled, wanted)
 
 
-def test_a_visit_that_is_asked_for_twice_says_the_same(monkeypatch, X):
-    """As a worker does whose answer was lost on its way."""
+def test_repeated_visit_gives_the_same_result(monkeypatch, X):
+    """As when a worker's answer is lost in transit."""
     visit, seen = visits.visit, []
 
     def twice(*asked):
@@ -84,7 +84,7 @@ def test_a_visit_that_is_asked_for_twice_says_the_same(monkeypatch, X):
 
 
 class Sieve(dict):
-    """Keeps nothing."""
+    """A dict that stores nothing."""
 
     def __setitem__(self, key, value):
         pass
@@ -97,7 +97,7 @@ def test_a_fit_whose_activations_are_lost_every_time_gives_up(monkeypatch, X):
 
 
 def test_a_loss_at_the_very_end_does_not_cost_the_fit(monkeypatch, X):
-    """After the last step, and before its activations are collected."""
+    """The loss is after the last step, before its activations are collected."""
     sweep, losses = cluster_data.HeldThere.sweep, []
 
     def sweep_and_lose(held, step):
@@ -112,7 +112,7 @@ def test_a_loss_at_the_very_end_does_not_cost_the_fit(monkeypatch, X):
     assert losses == [6]
 
 
-def test_fits_beside_each_other_do_not_meet(X):
+def test_concurrent_fits_do_not_interfere(X):
     found = {}
 
     def fit(seed):
@@ -135,7 +135,7 @@ STARTED, ENDED, OVER = [], [], threading.Event()
 
 
 class Straggler:
-    """A step in which the first chunk fails while the others are at work, and these end when all is over."""
+    """A step whose first chunk fails while the others are running; these end after the fit."""
 
     def __call__(self, chunk, activations):
         if chunk.first == 0:
@@ -148,7 +148,7 @@ class Straggler:
 
 
 @pytest.mark.filterwarnings("ignore:reached max_iter")
-def test_nothing_is_left_in_this_process(scheduler, X):
+def test_nothing_is_left_after_a_fit(scheduler, X):
     model = pw.SparseNMF(4, max_iter=3, random_state=0)
     activations = model.fit_transform(chunked(X))
     assert not visits.KEPT
@@ -165,8 +165,8 @@ def test_nothing_is_left_after_an_error(error, X):
     assert eventually(lambda: not visits.KEPT)
 
 
-def test_nothing_is_left_while_the_error_is_looked_at(X):
-    """As in a notebook, which keeps the last error with all its frames."""
+def test_nothing_is_left_while_the_error_is_handled(X):
+    """For example in a notebook, which keeps the last error with all its frames."""
     with pytest.raises(KeyboardInterrupt) as caught:
         pw.ssnmf(chunked(X), 4, **SHORT, callback=stop(KeyboardInterrupt("enough")))
     assert eventually(lambda: not visits.KEPT)
@@ -238,7 +238,7 @@ def test_new_samples_with_a_bad_value_are_refused_as_in_memory(ask, bad, form, X
     assert f"chunk {BAD}" in str(caught.value)
 
 
-def test_a_chunk_that_transform_cannot_compute_is_told_as_it_is(X):
+def test_errors_of_chunks_in_transform_are_raised_unchanged(X):
     model = pw.SparseNMF(4, random_state=0, tol=1e-2).fit(X)
     with pytest.raises(RuntimeError, match="it cannot be read"):
         model.transform(failing(X, RuntimeError("it cannot be read"))).compute()

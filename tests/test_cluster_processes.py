@@ -1,4 +1,4 @@
-"""Dask arrays on a cluster: the fit in memory, whatever fails, stops or dies, and nothing left behind."""
+"""Dask on a cluster of processes: the fit equals the one in memory, through failures and interrupts."""
 
 import importlib
 import os
@@ -83,7 +83,7 @@ def test_the_estimator_on_a_cluster_is_the_one_in_memory(client, form, X):
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["apart"], indirect=True)
 @pytest.mark.filterwarnings("ignore:reached max_iter")
-def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
+def test_same_bits_for_any_placement_of_chunks(client, monkeypatch, X):
     options, parts = {"n_components": 4, "max_iter": 2, "n_init": 2, "random_state": 7}, []
     one, other = client.nthreads()
     for homes in ([one] * 6, [one, other] * 3, [other, one, one, other, other, other]):
@@ -94,7 +94,7 @@ def test_a_seed_gives_the_same_bits_wherever_chunks_lie(client, monkeypatch, X):
     np.testing.assert_allclose(parts[0], pw.SparseNMF(**options).fit(X).components_, atol=1e-8)
 
 
-def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_path, X):
+def test_transform_on_a_cluster_is_lazy(client, tmp_path, X):
     def count(block, number):
         (tmp_path / f"{number}-{time.time_ns()}").touch()
         return block
@@ -108,7 +108,7 @@ def test_transform_on_a_cluster_computes_nothing_until_it_is_asked(client, tmp_p
 
 
 def test_graphs_do_not_grow(client, X):
-    """Between passes the scheduler knows the chunks of X and nothing else, however many there were."""
+    """Between passes the scheduler holds the chunks of X and nothing else, after any number of passes."""
     seen = []
 
     def look(iteration):
@@ -120,8 +120,8 @@ def test_graphs_do_not_grow(client, X):
     assert seen == [(6, 6, X.nbytes)] * 5
 
 
-def test_news_about_the_scheduler_do_not_disturb_a_fit(cluster, X):
-    """A client asks for them by itself every few seconds, here all the time, and these are without the workers."""
+def test_scheduler_updates_do_not_disturb_a_fit(cluster, X):
+    """A client requests them every few seconds (here constantly), and they do not list the workers."""
     with (
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         distributed.Client(cluster),
@@ -129,7 +129,7 @@ def test_news_about_the_scheduler_do_not_disturb_a_fit(cluster, X):
         assert_same(pw.ssnmf(chunked(X), 4, **SHORT), pw.ssnmf(X, 4, **SHORT))
 
 
-def test_what_users_keep_on_the_cluster_stays_theirs(client, X):
+def test_data_of_the_user_on_the_cluster_is_left_alone(client, X):
     given = chunked(X).persist()
     pw.ssnmf(given, 4, **SHORT)
     assert_nothing_is_left(client, but=6)
@@ -147,7 +147,7 @@ def test_activations_on_the_cluster_last_as_long_as_the_result(client, X):
 
 
 def test_activations_are_dropped_from_any_thread(client):
-    """The garbage collector finds them in any, the client's own too."""
+    """The garbage collector may run in any thread, including the client's."""
     client.run(lambda: importlib.import_module("partwise.data.visits").KEPT.update({("a fit", 0): None}))
     assert kept(client) > 0
     client.loop.add_callback(importlib.import_module("partwise.data.workers").forget_everywhere, client, "a fit")
@@ -193,7 +193,7 @@ def test_a_callback_stops_the_fit_with_the_result_so_far(client, X):
 def interrupt(times=1):
     for _ in range(times):
         os.kill(os.getpid(), signal.SIGINT)
-        eventually(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)  # two at once are one
+        eventually(lambda: signal.getsignal(signal.SIGINT) is signal.default_int_handler)  # signals may merge
 
 
 def test_one_interrupt_keeps_the_result_so_far(client, X):
@@ -227,7 +227,7 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_nothing(client, monkeypatch
 
 
 @pytest.mark.parametrize("accident", [lose_some, fall_behind])
-def test_activations_that_workers_lose_come_back(client, accident, X):
+def test_activations_lost_by_workers_are_recomputed(client, accident, X):
     def there():
         accident(importlib.import_module("partwise.data.visits").KEPT)
 
@@ -239,7 +239,7 @@ def test_activations_that_workers_lose_come_back(client, accident, X):
     assert_same(result, pw.ssnmf(X, 4, sparsity=0.5, **SHORT))
 
 
-def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client):
+def test_timeout_error_of_a_task_is_raised(client):
     def fail():
         raise TimeoutError("the server does not answer")
 
@@ -252,13 +252,13 @@ def test_a_task_that_takes_too_long_by_its_own_account_is_not_waited_for(client)
 
 @pytest.fixture
 def mortal(request):
-    """A cluster of its own, whose workers a test may kill; nannies start others."""
+    """A separate cluster whose workers a test may kill; nannies restart them."""
     with connected(request.param) as found, distributed.Client(found) as client, no_longer_than(900):
         yield client
 
 
 class Kill:
-    """A callback that kills the oldest worker at some iterations, when all are there."""
+    """A callback that kills the oldest worker at some iterations, once all are running."""
 
     def __init__(self, client, *when):
         self.client, self.when, self.killed = client, when, []
@@ -278,8 +278,8 @@ class Kill:
     indirect=["mortal"],
     ids=["one, then one after the other", "the only one"],
 )
-def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
-    """Killed at some iterations, the last one too, with X kept by the workers or not."""
+def test_fit_survives_the_loss_of_workers(mortal, monkeypatch, fits, X):
+    """Workers are killed at some iterations, including the last, with X persisted or not."""
     options = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
     wanted = pw.ssnmf(X, 4, **options)
     for when, share in fits:
@@ -294,7 +294,7 @@ def test_a_fit_survives_its_workers(mortal, monkeypatch, fits, X):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mortal", [1], indirect=True)
-def test_activations_that_die_with_their_worker_say_so(mortal, X):
+def test_lost_activations_of_a_result_raise_an_error(mortal, X):
     result = pw.ssnmf(chunked(X), 4, **SHORT)
     os.kill(*mortal.run(os.getpid).values(), signal.SIGKILL)
     with pytest.raises(RuntimeError, match=r"activations of chunk \d were lost with their worker: call transform"):

@@ -1,4 +1,4 @@
-"""Kernels are compiled once, found again, compiled anew when their sources change, and need no place to be kept."""
+"""Kernels are compiled once, cached, recompiled when their sources change, and work without a cache."""
 
 import ast
 import errno
@@ -55,7 +55,7 @@ def copied(tmp_path):
 
 
 def started(home, code=PROJECT, **environment):
-    """Run code with the copied package; nothing of this process's caches is found."""
+    """Run code with the copied package, without the caches of this process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_", "PYTHON"))}
     settings = {"PYTHONPATH": str(home / "lib"), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.Popen(
@@ -131,8 +131,8 @@ def test_processes_that_compile_at_once_all_work(home):
     answer(run(home, NUMBA_CACHE_DIR=str(home / "cache")), home)
 
 
-def test_a_kernel_for_other_types_in_the_cache_is_not_taken(monkeypatch):
-    """Two processes that each keep their first version of a kernel can leave an index that points to the wrong one."""
+def test_cached_kernel_for_other_types_is_not_used(monkeypatch):
+    """Two processes that write at the same time can leave an index that points to the wrong version."""
 
     class Found:
         class signature:  # noqa: N801
@@ -144,7 +144,7 @@ def test_a_kernel_for_other_types_in_the_cache_is_not_taken(monkeypatch):
     assert own.load_overload((numba.float32,), None) is Found
 
 
-def test_a_full_disk_under_the_cache_is_no_error(monkeypatch):
+def test_full_disk_does_not_stop_a_fit(monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -153,8 +153,8 @@ def test_a_full_disk_under_the_cache_is_no_error(monkeypatch):
     assert alternating.alternate._cache.save_overload(("float64",), None) is None
 
 
-def test_where_nothing_can_be_written_kernels_still_work(home):
-    """For root too, whom permissions do not bind: files stand where the cache's folders would be made."""
+def test_kernels_work_without_a_writable_cache(home):
+    """Works for root too, who ignores permissions: files take the place of the cache folders."""
     for folder in [home / "lib" / "partwise", *(home / "lib" / "partwise").glob("*/")]:
         (folder / "__pycache__").write_text("not a folder")
     before = sorted(home.rglob("*"))
@@ -165,7 +165,7 @@ def test_where_nothing_can_be_written_kernels_still_work(home):
 
 
 def kernels():
-    """Every function that is compiled."""
+    """All compiled functions."""
     for module in pkgutil.walk_packages(partwise.__path__, "partwise."):
         if not module.name.endswith("__main__"):
             for value in vars(importlib.import_module(module.name)).values():
@@ -175,7 +175,7 @@ def kernels():
 
 @cache
 def assigned(path):
-    """The names that a file gives values to at its top level."""
+    """The names assigned at the top level of a file."""
     statements = [
         node for node in ast.parse(Path(path).read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)
     ]
@@ -186,7 +186,7 @@ def globals_of(function):
     return {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
 
 
-def test_what_a_kernel_is_made_of_is_in_its_stamp_and_kernels_do_not_call_each_other():
+def test_stamp_covers_all_sources_and_kernels_do_not_call_each_other():
     seen = 0
     for kernel in kernels():
         for name, value in globals_of(kernel.py_func).items():
@@ -200,7 +200,7 @@ def test_what_a_kernel_is_made_of_is_in_its_stamp_and_kernels_do_not_call_each_o
     assert seen > 20
 
 
-def test_the_clock_stands_still_while_kernels_are_compiled():
+def test_clock_stops_during_compilation():
     compiling = compiled.Compiling()
     compiling.timed(time.sleep)(0.05)
     assert compiling.seconds >= 0.05
@@ -211,7 +211,7 @@ def test_the_clock_stands_still_while_kernels_are_compiled():
 
 
 def test_a_cold_fit_with_little_time_is_the_same_as_a_warm_one(home):
-    """The first fit compiles for seconds, and yet has all of its time."""
+    """Compilation does not count against max_time."""
     code = """
 import numpy as np, partwise
 result = partwise.ssnmf(np.random.default_rng(0).random((30, 20)), 3, sparsity=0.5, max_time=1, tol=0, max_iter=50)
@@ -224,7 +224,7 @@ print(result.n_iter, result.times[-1])
     assert float(seconds) < 1
 
 
-def test_who_waits_is_told_once(monkeypatch, caplog, capsys):
+def test_compilation_is_announced_once(monkeypatch, caplog, capsys):
     def compile_two(terminal):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
         compiling = compiled.Compiling()

@@ -1,4 +1,4 @@
-"""Laws of the updates for constrained factors: line searches, pruning, shared budgets, cones, and sets of rows."""
+"""Updates of constrained factors: line searches, pruning, shared budgets, cones, and sets of rows."""
 
 import sys
 
@@ -58,7 +58,7 @@ def start(sets, rng, shape=(30, 20), dtype=float, mode=1):
 
 
 def assert_descends(update, factor, stats, sets, calls=5):
-    """Call after call within the sets, the loss never higher; the factor and the state at the end."""
+    """Repeated calls stay in the sets and never increase the loss; returns the last factor and state."""
     kept, rounding = TOLERANCES[factor.dtype.type]
     state, losses = {}, [stats.loss(factor)]
     for _ in range(calls):
@@ -87,7 +87,7 @@ def test_halving_descends_within_the_sets(name, dtype, rng):
 
 
 @pytest.mark.parametrize("growth", [1.2, 3.0])
-def test_the_step_is_halved_until_it_serves_and_then_grows(growth, rng):
+def test_step_is_halved_until_the_loss_decreases_and_then_grows(growth, rng):
     sets = Columns.same(Hoyer(0.6), 5)
     stats, factor = start(sets, rng)
     state = {"step": 2.0**10}
@@ -99,7 +99,7 @@ def test_the_step_is_halved_until_it_serves_and_then_grows(growth, rng):
         assert halvings > -1e-9
 
 
-def test_a_step_that_serves_is_the_first_that_does(rng):
+def test_first_step_that_decreases_the_loss_is_taken(rng):
     sets = Columns.same(Hoyer(0.6), 5)
     stats, factor = start(sets, rng)
     slope, unit = stats.slope(factor), float(np.mean(stats.gram.diagonal()))
@@ -115,7 +115,7 @@ def test_a_step_that_serves_is_the_first_that_does(rng):
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
-def test_halving_knows_no_unit(scale, rng):
+def test_halving_is_scale_invariant(scale, rng):
     sets = Columns.same(Nonnegative(), 5)
     stats, factor = start(sets, rng)
     scaled = Stats(scale * stats.cross, scale**2 * stats.gram, stats.sqnorm)
@@ -125,7 +125,7 @@ def test_halving_knows_no_unit(scale, rng):
     assert state_of_other == state
 
 
-def test_halving_stays_where_there_is_nothing_to_do(rng):
+def test_halving_stays_at_a_solution(rng):
     sets = Columns.same(Hoyer(0.6), 3)
     stats, factor = start(sets, rng)
     nothing = Stats(np.zeros_like(stats.cross), np.zeros((3, 3)), stats.sqnorm)
@@ -201,8 +201,8 @@ def test_a_shared_budget_descends(by, s, dtype, rng):
     assert_descends(by, factor, stats, sets)
 
 
-def test_a_shared_budget_moves_to_where_it_serves(rng):
-    """Parts of unlike sparsities are found with their mean alone."""
+def test_shared_budget_moves_between_columns(rng):
+    """Components of different sparsities are recovered from their mean sparsity."""
     true = np.column_stack([Hoyer(s)(rng.random(40)) for s in (0.2, 0.5, 0.8)])
     codes = rng.random((60, 3))
     stats = Stats(np.asfortranarray(true @ (codes.T @ codes)), codes.T @ codes, float(np.sum((codes @ true.T) ** 2)))
@@ -249,7 +249,7 @@ def test_columns_of_row_sets_keep_their_zeros(update, dtype, rng):
     assert not moved[zeros].any()
 
 
-def test_the_whole_is_projected_at_once(rng):
+def test_whole_factor_is_projected_at_once(rng):
     b = rng.random((9, 4))
     sets = WholeFactor(Grouped(0.6), 4)
     projected = np.asfortranarray(b)
@@ -273,7 +273,7 @@ def test_a_support_is_that_of_a_near_point():
     np.testing.assert_array_equal(Support()(b, near=np.array([1.0, 1.0, 0.0, 5.0])), [1, 0, 0, 3])
 
 
-def test_columns_say_whether_they_may_be_scaled():
+def test_scalable_sets():
     assert Columns((FreeNorm(Hoyer(0.5)), AtMost(2), Nonnegative())).scale_free
     for s in (Hoyer(0.5), HoyerBetween(0.1, 0.2), Ball()):
         assert not Columns((Nonnegative(), s)).scale_free
@@ -318,7 +318,7 @@ def test_cones_descend_within_their_intervals(name, scale, dtype, rng):
 
 @pytest.mark.parametrize("hi", [None, 0.2, 0.5])
 def test_without_lower_ends_a_cone_program_is_solved_exactly(hi, rng):
-    """The set is convex: projected gradient steps lead to the least loss, and no feasible direction leads down."""
+    """The set is convex: compared with projected gradient descent, and no feasible direction descends."""
     pytest.importorskip("clarabel")
     stats, _, _ = cone_problem(rng, 2, (8, 4))
     sets = Columns.same(FreeNorm(HoyerBetween(None, hi)), 2)
@@ -353,7 +353,7 @@ def test_cones_start_from_a_zero_factor_and_take_mixed_sets(rng):
     assert stats.loss(moved) < 0.2 * stats.sqnorm
 
 
-def test_without_the_solver_cones_say_how_to_get_it(monkeypatch, rng):
+def test_error_without_the_cone_solver(monkeypatch, rng):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     stats, _, _ = cone_problem(rng)
     with pytest.raises(ImportError, match=r"pip install 'partwise\[cone\]'"):

@@ -1,4 +1,4 @@
-"""CP: sparsities exact, the loss falls, order 2 is SSNMF, what was planted is found; the estimator, and tensorly."""
+"""CP: exact sparsity, decreasing loss, equality with SSNMF for two modes, recovery, the estimator, and tensorly."""
 
 import pickle
 import subprocess
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
     shape=[(6, 5, 4), *(shape for shape in SHAPES.values() if shape != (6, 5, 4))],
     sparsity=["all", {}, {0: 0.4}, {1: (0.2, 0.5)}, {0: 0.3, 1: each}],
 )
-def test_promises_are_kept(shape, sparsity, rng):
+def test_result_is_feasible_and_loss_decreases(shape, sparsity, rng):
     r, X = 3, with_zeros(shape, rng) + 0.1
     asked = dict.fromkeys(range(len(shape)), 0.4) if sparsity == "all" else sparsity
     asked = {mode: s(r) if callable(s) else s for mode, s in asked.items()}
@@ -90,7 +90,7 @@ def test_order_2_with_both_sides_sparse_is_bisparse(rng):
 
 
 @one_at_a_time(init=["samples", "random", "gradual"], sparsity=[{1: 0.5, 2: 0.5}, None, {0: 0.5, 1: 0.5, 2: 0.5}])
-def test_what_was_planted_is_found(init, sparsity, rng):
+def test_known_factors_are_recovered(init, sparsity, rng):
     X, factors = planted(rng, noise=0.0)
     best = max(
         match(pw.cp(X, 3, sparsity=sparsity, init=init, random_state=seed, max_iter=500, tol=1e-7).factors, factors)
@@ -126,14 +126,14 @@ def test_dead_components_start_again(weighted, form, rng):
         assert_feasible(f, s)
 
 
-def test_nothing_is_found_where_nothing_is_left(rng):
+def test_no_rank_one_term_without_a_residual(rng):
     _, factors = planted(rng)
     data = as_tensor(model_of(factors) / 2)
     for mode in range(3):
         assert rank_one(data.left_of(factors, mode, 1), np.delete(data.shape, mode), [pw.Nonnegative()] * 2) is None
 
 
-def test_zero_and_overcomplete_tensors_are_survived(rng):
+def test_zero_and_overcomplete_tensors(rng):
     empty = pw.COO([[], [], []], [], (3, 4, 2))
     for X, r in ((np.zeros((3, 4, 2)), 2), (empty, 2), (rng.random((3, 2, 2)), 9), (np.ones((2, 3, 4)), 3)):
         for sparsity in (None, {0: 0.2}, dict.fromkeys(range(3), 0.2)):
@@ -142,7 +142,7 @@ def test_zero_and_overcomplete_tensors_are_survived(rng):
 
 
 @one_at_a_time(form=["float32", "COO, float32"], sparsity=[{1: 0.5}, None, dict.fromkeys(range(3), 0.5)])
-def test_single_precision_stays(form, sparsity, rng):
+def test_float32_stays_float32(form, sparsity, rng):
     X, _ = planted(rng)
     result = pw.cp(FORMS[form](X), 3, sparsity=sparsity, random_state=0, max_iter=10, tol=0)
     assert {f.dtype for f in result.factors} == {np.dtype(np.float32)}
@@ -152,7 +152,7 @@ def test_single_precision_stays(form, sparsity, rng):
     assert result.relative_error == pytest.approx(error, abs=1e-4)
 
 
-def test_results_of_tensors_have_no_two_sides(rng):
+def test_components_and_activations_raise_for_tensors(rng):
     result = pw.cp(rng.random((4, 3, 2)), 2, random_state=0, max_iter=2)
     for name in ("activations", "components", "sparsity", "activation_sparsity"):
         with pytest.raises(AttributeError, match=r"3 modes has no \w+; use factors\[mode\]"):
@@ -168,7 +168,7 @@ def test_a_fit_takes_little_memory_beyond_its_data(rng):
 
 
 @pytest.mark.slow
-def test_the_swimmers_come_apart(tmp_path):
+def test_swimmer_example_runs(tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "swimmers.png"
     script = Path(__file__).parents[1] / "examples" / "swimmer_tensor.py"
@@ -201,7 +201,7 @@ def test_the_estimator(rng):
 
 
 @pytest.mark.parametrize("shape", [(12, 9), (12, 9, 8), (12, 5, 4, 3)])
-def test_activations_are_turned_back_into_samples_and_scored(rng, shape):
+def test_inverse_transform_and_score(rng, shape):
     X = rng.random(shape)
     model = pw.SparseCP(3, sparsity={1: 0.4}, random_state=0, max_iter=20, tol=0)
     activations = model.fit_transform(X)
@@ -216,21 +216,21 @@ def test_activations_are_turned_back_into_samples_and_scored(rng, shape):
             getattr(pw.SparseCP(3), method.__name__)(X)
 
 
-def test_a_search_scores_it(rng):
+def test_grid_search(rng):
     X, _ = planted(rng, shape=(20, 9, 8))
     model = pw.SparseCP(random_state=0, max_iter=30, tol=1e-3)
     search = GridSearchCV(model, {"n_components": [1, 3]}, cv=2).fit(X)
     assert search.best_params_ == {"n_components": 3}
 
 
-def test_sparse_samples_keep_the_fits_own_activations(rng):
+def test_transform_with_a_sparse_sample_mode(rng):
     X, _ = planted(rng)
     model = pw.SparseCP(3, sparsity={0: 0.5}, random_state=0, max_iter=30).fit(X)
     assert abs(model.sparsity_[0] - 0.5).max() < 1e-10
     assert np.all(model.transform(X) >= 0)
 
 
-def test_tensorly_understands_and_is_understood(rng):
+def test_conversion_from_and_to_tensorly(rng):
     tensorly = pytest.importorskip("tensorly")
     X, _ = planted(rng)
     model = pw.SparseCP(3, sparsity={1: 0.5}, random_state=0, max_iter=40, tol=0).fit(X)
@@ -260,16 +260,21 @@ def test_tensorly_understands_and_is_understood(rng):
         ({"n_components": 0}, ValueError, "n_components=0: give a whole number"),
     ],
 )
-def test_useless_wishes_are_refused(asked, error, message):
+def test_bad_arguments_are_rejected(asked, error, message):
     with pytest.raises(error, match=message):
         pw.cp(np.ones((4, 3, 2)), **{"n_components": 2, **asked})
 
 
-def test_pictures_say_what_to_give(rng):
+def test_summary_of_a_tensor_raises(rng):
     X = rng.random((6, 5, 4))
     result, model = pw.cp(X, 2, random_state=0), pw.SparseCP(2, random_state=0).fit(X)
     assert result._repr_html_() is None
-    for found in (result, model):
-        with pytest.raises(ValueError, match="is of a tensor, whose components are not rows"):
+    for found, name in ((result, "factors"), (model, "factors_")):
+        with pytest.raises(ValueError, match=rf"is of a tensor, .* one mode \({name}\[mode\].T\)"):
             summary(found)
-    assert summary(model.factors_[1].T).n_features == 5
+        assert summary(getattr(found, name)[1].T).n_features == 5
+    pytest.importorskip("matplotlib")
+    for mode, length in ((1, 5), (2, 4)):
+        lines = [axis.lines[0].get_ydata() for axis in model.plot(mode).axes if axis.lines]
+        np.testing.assert_array_equal(np.transpose(lines), model.factors_[mode])
+        assert len(lines[0]) == length

@@ -1,4 +1,4 @@
-"""Pictures of experiments: curves with their spread, and mosaics of parts."""
+"""Plots of the experiments: curves with error bands, and mosaics of components."""
 
 import numpy as np
 import pytest
@@ -44,13 +44,13 @@ def test_a_method_has_one_colour():
     assert b.lines[0].get_color() in [line.get_color() for line in a.lines]
 
 
-def test_a_single_point_is_seen():
+def test_single_point_is_drawn():
     figure = curves([Panel("a", [Line("one", [2.0, 2.0], [1.0, 1.0]), lines()[0]])], title="", x="", y="")
     assert [line.get_marker() for line in figure.get_axes()[0].lines[:2]] == ["o", "None"]
 
 
 @pytest.mark.parametrize("r", [1, 3, 4, 5])
-def test_a_mosaic_holds_every_part(rng, r):
+def test_mosaic_contains_every_component(rng, r):
     parts = rng.random((r, 6))
     picture = mosaic(parts, (2, 3))
     assert (picture == 1).sum() == r  # the largest entry of each
@@ -58,7 +58,7 @@ def test_a_mosaic_holds_every_part(rng, r):
         assert all(np.isclose(picture, value / part.max()).any() for value in part)
 
 
-def test_signed_parts_are_drawn_in_two_colours(rng, tmp_path):
+def test_signed_components_are_drawn_in_two_colours(rng, tmp_path):
     parts = rng.random((4, 6))
     figure = mosaics([("plain", parts), ("signed", parts - 0.5), ("zero", 0 * parts)], (2, 3), title="all", columns=2)
     images = [axis.get_images()[0] for axis in figure.get_axes() if axis.get_images()]
@@ -69,6 +69,6 @@ def test_signed_parts_are_drawn_in_two_colours(rng, tmp_path):
 
 
 @pytest.mark.parametrize("parts", [np.ones((2, 5)), np.ones(6), np.ones((0, 6))])
-def test_parts_of_another_shape(parts):
-    with pytest.raises(ValueError, match=r"parts of shape \(.*\) do not fit images of 2 × 3 pixels"):
+def test_components_of_another_shape_are_rejected(parts):
+    with pytest.raises(ValueError, match=r"components of shape \(.*\) do not fit images of 2 × 3 pixels"):
         mosaics([("it", parts)], (2, 3), title="")

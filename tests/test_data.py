@@ -1,4 +1,4 @@
-"""Every kind of data answers as the dense array does, is left as it was, and refuses what nobody can factor."""
+"""Every kind of data agrees with the dense array, leaves its input unchanged, and rejects bad values."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from partwise.data import as_data
 from partwise.statistics import gram
 
 
-def test_every_kind_gives_the_dense_answers(problem, kind, rng):
+def test_every_kind_agrees_with_dense(problem, kind, rng):
     given = kind(problem.X)
     data, X = as_data(given), dense(given)
     tol, big = tolerance(data.dtype), np.abs(X).max()
@@ -141,7 +141,7 @@ def test_the_first_bad_value_is_named(rng):
         (np.array([["2020-01-01"]], dtype="M8[D]"), "datetime64"),
     ],
 )
-def test_what_is_no_matrix_is_refused(X, message):
+def test_non_matrices_are_rejected(X, message):
     with pytest.raises(ValueError, match=message):
         as_data(X)
 
@@ -155,7 +155,7 @@ def test_scales_that_double_precision_cannot_square_are_refused(form, scale, rng
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(("scale", "dtype"), [(1e100, float), (1e-100, float), (1e15, np.float32), (1e-15, np.float32)])
-def test_other_scales_change_nothing_but_the_scale(form, scale, dtype, rng):
+def test_scale_of_x_changes_only_the_scale_of_the_result(form, scale, dtype, rng):
     X, activations, components = rng.random((12, 9)), rng.random((12, 3)), rng.random((3, 9))
     fit = {"sparsity": 0.4, "max_iter": 5, "tol": 0, "random_state": 0}
     plain = pw.ssnmf(X, 3, init=(activations, components), **fit)

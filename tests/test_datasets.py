@@ -1,4 +1,4 @@
-"""Generators know their parts; the collected sets are what they were."""
+"""Generated data have the true factors; the bundled datasets are the published ones."""
 
 import hashlib
 import tracemalloc
@@ -25,7 +25,7 @@ each_noisy = pytest.mark.parametrize("make", NOISY.values(), ids=NOISY)
 
 
 @each
-def test_it_is_made_of_its_parts(make):
+def test_x_is_the_product_of_its_factors(make):
     data = make()
     np.testing.assert_allclose(data.X, data.activations @ data.components, rtol=1e-12, atol=1e-12)
     assert data.X.shape[1] == np.prod(data.shape)
@@ -37,14 +37,14 @@ def test_it_is_made_of_its_parts(make):
 
 
 @each
-def test_it_is_a_function_of_the_seed(make, request):
+def test_same_seed_gives_the_same_data(make, request):
     assert np.array_equal(make(random_state=3).X, make(random_state=3).X)
     if request.node.callspec.id != "swimmer":
         assert not np.array_equal(make(random_state=3).X, make(random_state=4).X)
 
 
 @each_noisy
-def test_noise_has_its_level(make):
+def test_noise_has_the_requested_level(make):
     clean, dirty = make(0), make(0.05)
     assert np.array_equal(clean.components, dirty.components)
     inside = 3 * 0.05 * clean.X.std() < clean.X  # away from zero, where nothing is cut off
@@ -54,7 +54,7 @@ def test_noise_has_its_level(make):
 
 
 @pytest.mark.parametrize("sparsity", [0.3, 0.9, [0.5, 0.6, 0.7], (0.75, 0.8)], ids=str)
-def test_planted_parts_have_their_sparsity(sparsity):
+def test_planted_components_have_the_requested_sparsity(sparsity):
     parts = datasets.planted(parts=3, sparsity=sparsity).components
     found = hoyer_sparsity(parts, axis=1)
     low, high = sparsity if isinstance(sparsity, tuple) else (sparsity, sparsity)
@@ -71,7 +71,7 @@ def test_bars_are_rows_and_columns():
     assert datasets.bars(probability=1).activations.all()
 
 
-def test_swimmers_are_whole():
+def test_swimmer_components():
     data = datasets.swimmer()
     assert len(np.unique(data.X, axis=0)) == 256
     assert set(np.unique(data.X)) == {0.0, 1.0}
@@ -80,7 +80,7 @@ def test_swimmers_are_whole():
     assert data.components[16].sum() == 12
 
 
-def test_the_drawn_swimmers_are_the_ones_passed_around():
+def test_drawn_swimmers_equal_the_published_ones():
     X, shape = datasets.load_swimmer()
     stored = X.reshape(256, *shape).transpose(2, 1, 0).reshape(220, 256).astype(np.uint8)
     known = "9277d375a76ca36ed05c9c0f6591a21d5d028c3928f10bb6930208953c63e389"
@@ -101,7 +101,7 @@ def test_both_precisions_are_the_same_volume():
     np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-5)
 
 
-def test_volumes_take_no_memory_beside_their_own():
+def test_brain_volume_needs_no_extra_memory():
     tracemalloc.start()
     data = datasets.brain_volume(200, (30, 32, 16), parts=10)
     _, peak = tracemalloc.get_traced_memory()
@@ -122,19 +122,19 @@ def test_volumes_take_no_memory_beside_their_own():
         (lambda: datasets.planted(noise=-1), "noise=-1"),
         (lambda: datasets.planted(noise=float("nan")), "noise=nan"),
         (lambda: datasets.nine_by_nine(samples=-3), "samples=-3"),
-        (lambda: datasets.brain_volume(1, (3, 4)), r"shape=\(3, 4\): give three"),
+        (lambda: datasets.brain_volume(1, (3, 4)), r"shape=\(3, 4\): give 3 ints"),
         (lambda: datasets.brain_volume(1, (3, 4, 0)), "shape=0"),
         (lambda: datasets.brain_volume(1, (3, 4, 5), dtype=int), "float32 or float64"),
-        (lambda: datasets.swimmer(7), "shape=7: give a pair"),
+        (lambda: datasets.swimmer(7), "shape=7: give 2 ints"),
         (lambda: datasets.swimmer((10, 10)), r"too small for the figure: give at least \(22, 13\)"),
         (lambda: datasets.swimmer(torso=5), "torso=5 is less than 2·limb=12"),
     ],
 )
-def test_what_cannot_be_made_is_said(make, message):
+def test_bad_arguments_are_rejected(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_digits_are_embedded():
+def test_digits_need_no_file():
     X, shape = datasets.load_digits()
     assert (X.shape, shape, X.max()) == ((1797, 64), (8, 8), 16)

@@ -1,7 +1,7 @@
 """Every code block of the README and the docs runs, page by page, each page in an empty folder.
 
-``python`` blocks of a page share their names, ``sh`` blocks find ``partwise``; ``text`` is not code. What a page takes
-for granted (a file that the reader has) stands before it in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
+``python`` blocks of a page share their variables, ``sh`` blocks can run ``partwise``, and ``text`` is not run. Hidden
+setup code (for example a file that the reader has) is in a comment ``<!-- python … -->`` or ``<!-- sh … -->``.
 """
 
 import builtins
@@ -29,7 +29,7 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_says_what_it_is(page):
+def test_every_block_has_a_language(page):
     assert {language for language, _ in blocks(page)} <= LANGUAGES
     fences = re.findall(r"^```", page.read_text(encoding="utf-8"), re.MULTILINE)
     hidden = re.findall(r"^<!-- (?:python|sh)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -51,7 +51,7 @@ def test_every_block_runs(page, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     script = work / "page.py"
-    lines = ["import subprocess", "if __name__ == '__main__':"]  # a cluster's workers import the page anew
+    lines = ["import subprocess", "if __name__ == '__main__':"]  # a cluster's workers import the page again
     for language, code in blocks(page):
         if language == "python":
             lines += [f"    {line}" for line in code.splitlines()]
@@ -69,11 +69,20 @@ def test_every_block_runs(page, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_link_leads_somewhere(page):
-    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    local = [target for target in targets if "://" not in target]
-    assert not [target for target in local if not (page.parent / target).exists()]
+def anchors(page):
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, *ROOT.glob("*.md")}), ids=lambda page: page.stem)
+def test_local_links_exist(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            file, _, anchor = target.partition("#")
+            linked = page.parent / file if file else page
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), target
 
 
 def test_the_readme_is_short():
@@ -86,14 +95,14 @@ def test_the_index_has_every_page():
 
 
 def script(name):
-    """A script of the docs, as a module."""
+    """Import a script of the docs as a module."""
     spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_api_page_says_what_the_docstrings_say():
+def test_api_page_is_up_to_date():
     make_api = script("make_api")
     written = make_api.PAGE.read_text(encoding="utf-8")
     assert written == make_api.page(), "run `python docs/make_api.py`"
@@ -101,7 +110,7 @@ def test_the_api_page_says_what_the_docstrings_say():
     assert not re.findall(r"^\| `.*` \|\s*\|$", written, re.MULTILINE)
 
 
-def test_the_picture_of_the_race_has_a_dot_for_every_method_and_dataset():
+def test_race_picture_has_a_dot_for_every_method_and_dataset():
     make_race = script("make_race")
     page = make_race.PAGE.read_text(encoding="utf-8")
     row = "| 0.5 | other | 0.1 | 2.00 | 0.250 | inf | 1.0 | 0.5 (0.5 – 0.5) | 0 | 1 |"
@@ -110,7 +119,7 @@ def test_the_picture_of_the_race_has_a_dot_for_every_method_and_dataset():
         assert [len(dots.get_xdata()) for dots in axes.lines[:-1]] == [len(methods)] * page.count("\n## ")
 
 
-def test_rooms_need_no_import_of_their_own():
+def test_public_modules_need_no_import():
     rooms = ("brain", "cells", "datasets", "io", "plotting", "report")
     code = f"import partwise; [getattr(partwise, name) for name in {rooms}]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)

@@ -1,4 +1,4 @@
-"""SparseNMF: scikit-learn's manners, exact sparsity, and numbers that are what their names say."""
+"""SparseNMF: scikit-learn's conventions, exact sparsity, and attributes with correct values."""
 
 import os
 import pickle
@@ -32,7 +32,7 @@ FORMS = {
 
 
 def short(**options):
-    """A few iterations, so that rounding cannot grow into another path."""
+    """Few iterations, so that rounding errors stay small."""
     return {"max_iter": 6, "tol": 0, **options}
 
 
@@ -44,7 +44,7 @@ def short(**options):
         SparseNMF(max_iter=20, sparsity=(0.2, 0.6), n_init=2, init="nndsvd", l1=0.01),
     ]
 )
-def test_scikit_learn_agrees(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -126,7 +126,7 @@ print([pool["num_threads"] for pool in before] == [pool["num_threads"] for pool 
 
 
 def test_fits_in_parallel_leave_the_thread_pools_as_they_were():
-    """The first fit ends while the second goes on. In a process of its own, whose pools no test has limited."""
+    """The first fit ends while the second runs. In a new process, whose pools no test has limited."""
     two = os.environ | {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", OVERLAP], env=two, capture_output=True, text=True, timeout=600)
     assert (done.stdout, done.stderr) == ("True\n", "")
@@ -146,7 +146,7 @@ def test_data_frames_in_and_out(X):
         model.transform(frame[frame.columns[::-1]])
 
 
-def test_names_of_the_features_made(X):
+def test_get_feature_names_out(X):
     model = fitted(X)
     assert list(model.get_feature_names_out()) == [f"sparsenmf{j}" for j in range(4)]
     assert model.n_features_in_ == 30
@@ -159,7 +159,7 @@ def test_names_of_the_features_made(X):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @unconverged
 @crowded
-def test_the_sparsity_is_what_was_asked(X, asked, dtype):
+def test_sparsity_is_as_requested(X, asked, dtype):
     value, wanted = FORMS[asked]
     atol = 1e-10 if dtype == np.float64 else 1e-5
     lo, hi = np.array([w if isinstance(w, tuple) else (w, w) for w in wanted], dtype=float).T
@@ -188,7 +188,7 @@ def test_sparse_components(X):
 )
 @unconverged
 @crowded
-def test_the_attributes_are_what_they_say(problem, kind, sparsity):
+def test_attributes(problem, kind, sparsity):
     X = kind(problem.X)
     atol = 1e-4 if getattr(X, "dtype", None) == np.float32 else 1e-8
     model = SparseNMF(problem.r, sparsity=sparsity, max_iter=20, random_state=0)
@@ -208,7 +208,7 @@ def test_the_attributes_are_what_they_say(problem, kind, sparsity):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @unconverged
-def test_losses_fall(X, penalty):
+def test_losses_decrease(X, penalty):
     losses = fitted(X, tol=0, max_iter=40, **PENALTIES[penalty]).loss_curve_
     assert np.all(np.diff(losses) <= 1e-12 * losses[0])
 
@@ -249,7 +249,7 @@ def test_the_score_of_other_samples(X):
     options=[{}, {"sparsity": None}, {"l1": 0.1}, {"init": "nndsvd"}, {"n_init": 2}],
 )
 @unconverged
-def test_single_precision_stays(X, form, options):
+def test_float32_stays_float32(X, form, options):
     X32 = form(X.astype(np.float32))
     model = fitted(X32, **short(**options))
     activations = model.transform(X32)
@@ -262,7 +262,7 @@ def test_single_precision_stays(X, form, options):
 
 @pytest.mark.parametrize("name", SPARSE)
 @pytest.mark.parametrize("sparsity", [None, 0.45])
-def test_sparse_is_dense(X, name, sparsity):
+def test_sparse_x_gives_the_dense_result(X, name, sparsity):
     one, other = (fitted(Z, sparsity=sparsity, **short()) for Z in (X, SPARSE[name](X)))
     np.testing.assert_allclose(other.components_, one.components_, atol=1e-9)
     np.testing.assert_allclose(other.transform(SPARSE[name](X)), one.transform(X), atol=1e-8)
@@ -334,6 +334,6 @@ def test_verbose_writes_no_escapes_into_a_file(X, capfd, monkeypatch):
     assert "\x1b" not in err
 
 
-def test_silence_is_the_default(X, capfd):
+def test_nothing_is_printed_by_default(X, capfd):
     fitted(X)
     assert capfd.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""SparseNMF: what is bad is named, and edges have a right answer."""
+"""SparseNMF: bad input is named in the error, and edge cases give correct results."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def spoiled(X, value):
 @pytest.mark.parametrize(
     ("value", "message"), [(-0.5, r"X\[3, 7\] is -0.5"), (np.nan, "NaN.*row 3, column 7"), (np.inf, "infinity.*row 3")]
 )
-def test_bad_values_are_found(X, form, value, message):
+def test_bad_values_are_rejected(X, form, value, message):
     bad, model = form(spoiled(X, value)), fitted(X)
     for method in (SparseNMF(4).fit, SparseNMF(4).fit_transform, model.transform, model.score):
         with pytest.raises(ValueError, match=message):
@@ -75,7 +75,7 @@ def test_bad_shapes_and_types(bad, message):
         SparseNMF(2).fit(bad)
 
 
-def test_wrong_width(X):
+def test_wrong_number_of_features(X):
     model = fitted(X)
     for method in (model.transform, model.score):
         with pytest.raises(ValueError, match="X has 29 features, but SparseNMF is expecting 30"):
@@ -108,7 +108,7 @@ def test_rows_and_columns_of_zeros(X, form, sparsity):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("sparsity", [None, 0.4])
-def test_nothing_but_zeros(form, sparsity):
+def test_x_of_zeros(form, sparsity):
     Z = form(np.zeros((6, 9)))
     model = SparseNMF(3, sparsity=sparsity, random_state=0)
     assert not model.fit_transform(Z).any()
@@ -121,7 +121,7 @@ def test_nothing_but_zeros(form, sparsity):
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (1, 5), (5, 1), (1, 1)])
-def test_more_parts_than_samples_and_features(rng, shape):
+def test_more_components_than_samples_and_features(rng, shape):
     X = rng.random(shape) + 0.1
     model = SparseNMF(9, random_state=0, tol=0, max_iter=500)
     activations = model.fit_transform(X)
@@ -129,8 +129,8 @@ def test_more_parts_than_samples_and_features(rng, shape):
     assert relative_error(X, model, activations) < 1e-3
 
 
-def test_parts_of_a_single_feature(X):
-    """Parts that are single features, as many as there are: X itself."""
+def test_components_of_a_single_feature(X):
+    """At sparsity 1, X is reproduced exactly in the covered features."""
     few = X[:, :6]
     model = SparseNMF(6, sparsity=1.0, random_state=0, n_init=20)
     activations = model.fit_transform(few)

@@ -1,4 +1,4 @@
-"""The paper's experiments: they run, say what they ran on, and their verdicts can go either way."""
+"""The paper's experiments: they run, name their data, and their verdicts can go either way."""
 
 import csv
 import os
@@ -18,7 +18,7 @@ from experiments import NAMES, __main__, figure1_left, figure2, figure6, loaders
 from experiments import appendix as both_sides
 from experiments.__main__ import main
 from experiments.experiment import VERDICTS, judged, write_csv, write_summary
-from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, sooner, time_to, trace
+from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, speedups, time_to, trace
 from partwise.engine.loop import Result
 from partwise.projections.sets import l1_norm
 
@@ -49,7 +49,7 @@ def read(path):
 
 
 @pytest.mark.slow
-def test_one_command_leaves_numbers_a_picture_and_a_verdict_of_each(tmp_path):
+def test_all_figures_write_numbers_picture_and_verdict(tmp_path):
     pytest.importorskip("clarabel")
     out = tmp_path / "new" / "results"
     command = [sys.executable, "-m", "experiments", "--quick", "--out", str(out)]
@@ -63,13 +63,13 @@ def test_one_command_leaves_numbers_a_picture_and_a_verdict_of_each(tmp_path):
 
 
 @pytest.mark.compiled
-def test_so_does_one_alone(tmp_path, capsys):
+def test_single_figure_writes_the_same(tmp_path, capsys):
     out = tmp_path / "new" / "results"
     assert main(["figure4", "--quick", "--out", str(out)]) == 0
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.startswith("figure4 ")
-    assert said.out.rstrip().endswith(f"Written to {out / 'summary.md'} and beside it")
+    assert said.out.rstrip().endswith(f"Written to {out}; summary: {out / 'summary.md'}")
     assert_left_behind(out, "figure4")
     assert len((out / "summary.md").read_text(encoding="utf-8").splitlines()) == 3
 
@@ -103,7 +103,7 @@ def assert_all_start_alike_and_none_rises(rows, name):
             assert float(after["error"]) <= 1.0001 * float(before["error"])
 
 
-def test_every_figure_is_one_of_its_name():
+def test_experiments_are_found_by_name():
     for name in NAMES:
         found = experiments.find(name)
         assert found.name == name
@@ -113,7 +113,7 @@ def test_every_figure_is_one_of_its_name():
         experiments.find("figure8")
 
 
-def test_what_the_docs_say_can_be_run():
+def test_commands_in_the_docs_exist():
     docs = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert set(re.findall(r"reproduction/(\w+)\.png", docs)) == set(NAMES)
     assert all(f"| {name} |" in docs for name in NAMES)
@@ -197,7 +197,7 @@ def asked(inside, fixed):
 
 
 def parted(like, overlap):
-    """NMFSC's two seeds have one part in common; SSNMF has NMFSC's parts, or the others."""
+    """NMFSC's two seeds share one component; SSNMF has NMFSC's components, or different ones."""
     sets = {0: np.eye(6)[:3], 1: np.eye(6)[2:5]} if like else {0: np.eye(6)[:3], 1: np.eye(6)[:3]}
     return [
         {"method": method.label, "sparsity": 0.5, "seed": seed, "overlap": 0.1 if method is NMFSC else overlap}
@@ -257,13 +257,13 @@ def test_verdicts_go_both_ways(name):
 
 
 @pytest.mark.parametrize("name", PARTLY)
-def test_or_stop_halfway(name):
+def test_verdicts_can_hold_in_part(name):
     assert experiments.find(name).verdict(PARTLY[name]).startswith("holds in part: ")
 
 
 @pytest.mark.parametrize("m", [2, 9, 100, 1000])
 @pytest.mark.parametrize("s", [0.1, 0.5, 0.9])
-def test_all_ways_to_the_nearest_sparse_vector_are_one(rng, m, s):
+def test_all_projection_methods_agree(rng, m, s):
     b, k = rng.random(m), l1_norm(s, m)
     first, *others = (way(b, k) for way in figure2.WAYS.values())
     for y in others:
@@ -274,13 +274,13 @@ def test_verdict_of_tests():
     assert [judged(tests, "x") for tests in ([True], [True, False], [False])] == [f"{v}: x" for v in VERDICTS[::-1]]
 
 
-def test_sooner_is_measured_at_an_error_that_both_have():
+def test_a_speedup_is_measured_at_an_error_that_both_have():
     rows = raced(printed=(late, 1.0), nmfsc=(late, 2.0))
     ours = [row for row in rows if row["method"] == PRINTED.label and row["seed"] == 0 and row["sparsity"] == 0.2]
     assert time_to(ours, 2.02) == 0.75  # of 10, 5.6, 3.2, 1.8, 1
     assert time_to(ours, 0.5) == np.inf
-    assert sooner(rows, PRINTED, NMFSC) == pytest.approx(dict.fromkeys((0.2, 0.4, 0.6, 0.8), 1 / 0.75))
-    back = sooner(rows, NMFSC, PRINTED)
+    assert speedups(rows, PRINTED, NMFSC) == pytest.approx(dict.fromkeys((0.2, 0.4, 0.6, 0.8), 1 / 0.75))
+    back = speedups(rows, NMFSC, PRINTED)
     assert back == pytest.approx(dict.fromkeys(back, 0.75))
 
 
@@ -312,10 +312,10 @@ def test_csv_and_summary(tmp_path):
     rows = [{"data": "it, and it", "error": 1 / 3, "updates": 4, "image": np.ones(3)}]
     write_csv(rows, tmp_path / "it.csv")
     assert (tmp_path / "it.csv").read_text(encoding="utf-8") == 'data,error,updates\n"it, and it",0.333333,4\n'
-    (tmp_path / "figure4.txt").write_text("holds: 12 × sooner: yes\n", encoding="utf-8")
+    (tmp_path / "figure4.txt").write_text("holds: 12 times faster: yes\n", encoding="utf-8")
     *_, last = write_summary(tmp_path).read_text(encoding="utf-8").splitlines()
     claim = experiments.find("figure4").claim
-    assert last == f"| figure4 | {claim} | 12 × sooner: yes | holds | `make reproduce FIGURES=figure4` |"
+    assert last == f"| figure4 | {claim} | 12 times faster: yes | holds | `make reproduce FIGURES=figure4` |"
 
 
 # What goes wrong is one line.
@@ -327,10 +327,10 @@ def test_csv_and_summary(tmp_path):
         (["figure8"], "'figure8' is not one of the figures figure1_left, figure1_right"),
         (["figure2", "fig3"], "'fig3' is not one of the figures"),
         (["figure2", "--data", "nowhere"], "--data nowhere is not a folder"),
-        (["figure2", "--out", "file"], "--out file cannot be made (File exists): give another folder"),
+        (["figure2", "--out", "file"], "--out file cannot be created (File exists): choose another folder"),
     ],
 )
-def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+def test_bad_argument_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     assert main(arguments) == 2
@@ -341,7 +341,7 @@ def test_a_bad_value_is_one_line(tmp_path, monkeypatch, capsys, arguments, messa
 
 @pytest.mark.parametrize("name", ["figure1_left", "figure1_right", "figure4", "figure5", "figure6", "appendix"])
 @pytest.mark.parametrize("named", [True, False])
-def test_missing_data_is_left_out(tmp_path, monkeypatch, capsys, name, named):
+def test_missing_data_is_skipped(tmp_path, monkeypatch, capsys, name, named):
     def missing():
         raise FileNotFoundError(f"nothing is in {os.environ['PARTWISE_DATA']}: set PARTWISE_DATA to the data's folder")
 
@@ -349,23 +349,23 @@ def test_missing_data_is_left_out(tmp_path, monkeypatch, capsys, name, named):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARTWISE_DATA", "replaced")
     monkeypatch.setattr(__main__, "NAMES", (name,))
-    for loader in loaders.__all__:  # theirs might look for it in the network
+    for loader in loaders.__all__:  # the real loaders would try to download
         monkeypatch.setattr(loaders, loader, missing)
     arguments = ["--out", "results", "--data", str(tmp_path / "empty"), *([name] if named else [])]
     assert main(arguments) == named
     err = capsys.readouterr().err
     where = tmp_path / "empty"
-    assert err == f"{name} is left out: nothing is in {where}: set PARTWISE_DATA to the data's folder\n"
+    assert err == f"{name} is skipped: nothing is in {where}: set PARTWISE_DATA to the data's folder\n"
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["summary.md"]
 
 
-def test_without_an_extra_it_is_left_out(tmp_path, monkeypatch, capsys):
+def test_missing_extra_is_skipped(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     assert main(["--quick", "--out", str(tmp_path), "figure3"]) == 1
     assert "pip install 'partwise[cone]'" in capsys.readouterr().err
 
 
-def test_a_terminal_sees_how_far_it_is(monkeypatch, capsys):
+def test_terminal_shows_progress(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     with __main__.bar("figure4") as tell:

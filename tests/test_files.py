@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, by one writer."""
+"""Files are written completely or not at all, by one writer."""
 
 import errno
 import os
@@ -95,6 +95,15 @@ def test_a_new_file_has_the_mode_of_the_old_one(path):
         os.umask(before)
 
 
+def test_nobody_else_can_write_to_the_temporary_file(path):
+    with replacing(path) as one, replacing(path) as other:
+        assert one.parent != other.parent  # random names, of new folders
+        assert stat.S_IMODE(one.parent.stat().st_mode) == 0o700
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
+
+
 def test_a_link_stays_a_link(path, tmp_path):
     link = tmp_path / "link.csv"
     link.symlink_to(path)
@@ -113,18 +122,18 @@ def test_a_folder_is_written_whole(path):
         raise AssertionError
 
 
-def test_what_is_no_file_is_not_replaced():
+def test_special_files_are_not_replaced():
     with pytest.raises(FileExistsError, match="is not a regular file"), replacing(os.devnull):
         raise AssertionError
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+def test_error_names_the_requested_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "nowhere" / "a.csv"):
         raise AssertionError
     assert Path(caught.value.filename) == tmp_path / "nowhere" / "a.csv"
 
 
-def test_leftovers_are_known(path):
+def test_leftover_temporary_files_are_recognised(path):
     for name in ("a.csv", "b.csv", ".b.csv.0123abc_.tmp"):
         path.with_name(name).mkdir()
     mine = path.with_name(".a.csv.0123abc_.tmp")

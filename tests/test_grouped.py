@@ -1,4 +1,4 @@
-"""Laws of the sets that scale or share a sparsity: one mean for all columns of a matrix, and any norm."""
+"""Sets that share a sparsity among the columns of a matrix, and sets with a free norm."""
 
 import math
 from itertools import product
@@ -33,7 +33,7 @@ def assert_in_group(Y, s, atol=1e-10):
 
 
 def best_split(b, want, points=41):
-    """The largest Σ x_jᵀy_j over a grid of ℓ1 norms with that mean; the last column takes what is left."""
+    """The largest Σ x_jᵀy_j over a grid of ℓ1 norms with that mean; the last column takes the rest."""
     m, r = b.shape
     norms = np.linspace(1, math.sqrt(m), points)
     best = -math.inf
@@ -81,12 +81,12 @@ def test_one_threshold_serves_all_columns(rng):
     np.testing.assert_allclose(thresholds, thresholds[0], atol=1e-9)
 
 
-def test_one_row_leaves_no_choice():
+def test_single_row():
     np.testing.assert_array_equal(Grouped(0.3)(np.array([[2.0, -1.0, 0.0]])), np.ones((1, 3)))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-100, 1e100, 1e200, 1e300])
-def test_the_unit_does_not_matter(scale, rng):
+def test_scale_does_not_matter(scale, rng):
     b = rng.random((6, 3))
     np.testing.assert_allclose(Grouped(0.5)(scale * b), Grouped(0.5)(b), atol=1e-9)
 
@@ -154,7 +154,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_free_norm_comes_nearer_than_any_other_point(unit, rng):
+def test_free_norm_gives_the_nearest_point(unit, rng):
     chosen = UNITS[unit]
     lo, hi = (getattr(chosen, "lo", chosen) or 0, getattr(chosen, "hi", chosen) or 1)
     lo, hi = (getattr(end, "sparsity", end) for end in (lo, hi))
@@ -172,7 +172,7 @@ def test_a_free_norm_comes_nearer_than_any_other_point(unit, rng):
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_norm_that_is_kept(unit, dtype, rng):
+def test_norm_is_kept(unit, dtype, rng):
     b = rng.standard_normal(8).astype(dtype)
     y = FreeNorm(UNITS[unit], keep=True)(b)
     assert y.dtype == dtype
@@ -187,7 +187,7 @@ def test_the_zero_vector_stays(keep):
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("scale", [1e-200, 1e-100, 1e100, 1e200])
-def test_a_free_norm_has_any_unit(keep, scale, rng):
+def test_free_norm_is_scale_equivariant(keep, scale, rng):
     b = rng.random(6)
     project = FreeNorm(Hoyer(0.5), keep)
     np.testing.assert_allclose(project(scale * b, near=scale * b) / scale, project(b), rtol=1e-10)

@@ -1,4 +1,4 @@
-"""A fit imports what it needs, and no more."""
+"""A fit imports only what it needs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`partwise info` of many samples: what it counts, it counts in all of them; what it fits, it says of how many."""
+"""`partwise info` on many samples: it counts over all samples, and says how many it fitted."""
 
 import json
 
@@ -10,13 +10,13 @@ from partwise.cli import info, main
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch, tmp_path):
-    """As if twenty samples were many."""
+    """Lower the limit on samples to twenty."""
     monkeypatch.setattr(info, "SAMPLES", 20)
     monkeypatch.chdir(tmp_path)
 
 
 def told(X, capsys):
-    """What is said of X, for programs and for people."""
+    """The output for X, as JSON and as text."""
     np.save("x.npy", X)
     assert main(["info", "x.npy", "-r", "2", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -24,10 +24,10 @@ def told(X, capsys):
     return facts, capsys.readouterr().out
 
 
-def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
+def test_feature_observed_in_few_samples_is_not_missing(rng, capsys):
     X = rng.random((60, 5))
     X[:, 2] = np.nan
-    X[1, 2] = 0.5  # a sample that lies between those that are looked at
+    X[1, 2] = 0.5  # a sample that is not among those fitted
     facts, said = told(X, capsys)
     assert (facts["missing"], facts["unseen_features"], facts["unconstrained_samples"]) == (59, 0, 20)
     assert "59 values are missing" in said
@@ -35,7 +35,7 @@ def test_a_feature_that_few_samples_know_is_not_missing(rng, capsys):
     assert "2 components without a constraint, fitted to 20 samples, have sparsity" in said
 
 
-def test_a_feature_that_none_knows_is(rng, capsys):
+def test_feature_never_observed_is_missing(rng, capsys):
     X = rng.random((60, 5))
     X[:, [1, 2]] = np.nan
     facts, said = told(X, capsys)
@@ -43,7 +43,7 @@ def test_a_feature_that_none_knows_is(rng, capsys):
     assert "2 features are missing in all samples: remove them" in said
 
 
-def test_samples_of_nothing_are_not_looked_at(rng, capsys):
+def test_samples_of_zeros_are_left_out_of_the_fit(rng, capsys):
     X = np.zeros((60, 5))
     X[1:4] = rng.random((3, 5))
     facts, said = told(X, capsys)

@@ -1,4 +1,4 @@
-"""Ctrl-C keeps what a fit has reached; and fits in other threads, where no signal can be caught."""
+"""Ctrl-C keeps the result so far; fits in other threads, which cannot catch signals."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def test_a_second_interrupt_raises(X):
         if iteration.n_iter == 2:
             for _ in range(2):
                 signal.raise_signal(signal.SIGINT)
-                time.sleep(0.02)  # so that two do not become one
+                time.sleep(0.02)  # signals in quick succession may merge into one
 
     with pytest.raises(KeyboardInterrupt):
         pw.ssnmf(X, 3, tol=0, max_iter=50, callback=twice, random_state=0)
@@ -56,7 +56,7 @@ def test_a_second_interrupt_raises(X):
 
 
 def test_ignored_interrupts_stay_ignored(X):
-    """A fit in the background of a script is not the one that Ctrl-C is meant for."""
+    """Ctrl-C is not meant for a fit in the background of a script."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         result = pw.ssnmf(X, 3, tol=0, max_iter=4, callback=Interrupt(2), random_state=0)
@@ -96,7 +96,7 @@ def test_threads_may_fit(X):
 
 
 def test_an_interrupt_before_the_first_iteration_keeps_a_result():
-    """The command line watches for Ctrl-C while X is read and checked, too."""
+    """The command line also handles Ctrl-C while X is read and checked."""
     X = np.random.default_rng(0).random((20, 10))
     with interrupts() as seen:
         seen.append(signal.SIGINT)

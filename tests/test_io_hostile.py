@@ -28,7 +28,7 @@ ENDINGS = [ending for form in FORMATS for ending in form.endings if ending != ".
 def test_a_text_by_another_name(tmp_path, ending):
     path = tmp_path / f"x{ending}"
     path.write_text("these are not the numbers you are looking for\n" * 9)
-    with pytest.raises(ValueError, match=rf"x\{ending}.* (readable|choose from)") as caught:
+    with pytest.raises(ValueError, match=rf"x\{ending}( cannot be read|.* choose from)") as caught:
         read(path)
     assert "\n" not in str(caught.value)
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_cut_off(tmp_path, X, ending, share):
 def test_a_matrix_that_is_cut_off_within_its_last_number(tmp_path):
     for form, values in (("array", "1 2\n1.5\n2.5E"), ("coordinate", "1 2 2\n1 1 1.5\n1 2 2.5E-")):  # SciPy would crash
         (tmp_path / "x.mtx").write_text(f"%%MatrixMarket matrix {form} real general\n{values}")
-        with pytest.raises(ValueError, match=r"x\.mtx is not a readable Matrix Market file"):
+        with pytest.raises(ValueError, match=r"x\.mtx cannot be read: it is truncated"):
             read(tmp_path / "x.mtx")
 
 
@@ -134,7 +134,7 @@ def test_brains_that_do_not_fit(brains, tmp_path):
         ([*paths, moved], mask, r"moved.nii has a different affine than .*b0.nii.gz: resample"),
         (paths, empty, "empty.nii is zero everywhere"),
         (five, None, "give 3-D images"),
-        (paths, tmp_path / "nowhere.nii", "nowhere.nii is not a readable NIfTI image"),
+        (paths, tmp_path / "nowhere.nii", "nowhere.nii cannot be read: No such file"),
     ):
         with pytest.raises(ValueError, match=message):
             read(source, mask=given)
@@ -192,7 +192,7 @@ def test_a_sparse_matrix_that_leads_out_of_memory(tmp_path, X):
     bad = sp.csr_array(X)
     bad.indices[3] = 10**8
     sp.save_npz(tmp_path / "x.npz", bad)
-    with pytest.raises(ValueError, match=r"x.npz contains a damaged sparse matrix"):
+    with pytest.raises(ValueError, match=r"x.npz cannot be read: its sparse matrix has indices outside 0 to 4"):
         read(tmp_path / "x.npz")
 
 

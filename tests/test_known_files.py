@@ -1,4 +1,4 @@
-"""What `partwise fit` writes as parts, it reads as known parts: by rows or by columns, features by their names."""
+"""`partwise fit` can read the components it writes as known components: by rows or columns, matched by name."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def a_folder(tmp_path, X, monkeypatch):
 
 
 def kept(*arguments, out="again.pw"):
-    """The parts of a fit, which had some of them given."""
+    """The components of a fit with known components."""
     assert main(["fit", *QUICK, *map(str, arguments), "--out", out]) == 0
     return pw.load(out).components_
 
@@ -39,13 +39,13 @@ def kept(*arguments, out="again.pw"):
     name=["p.csv", "p.tsv.gz", "p.npy", "p.h5ad"],
     r=[4, 2, 7],  # seven parts of seven features: a square
 )
-def test_parts_that_were_written_can_be_known(here, data, name, r):
+def test_written_components_can_be_read_as_known(here, data, name, r):
     written = kept(data, "-r", r, "--components-out", name, out="first.pw")[:r]
     known = f"{name}:varm/NMFs" if name == "p.h5ad" else name
     np.testing.assert_array_equal(kept(data, "-r", r + 1, "--fixed-components", known)[:r], written)
 
 
-def test_brains_too(here, rng):
+def test_nifti_components_can_be_read_as_known(here, rng):
     inside = rng.random((3, 4, 2)) < 0.8
     for i in range(5):
         save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
@@ -64,7 +64,7 @@ def test_features_are_found_by_name(here, X, columns, count):
     np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.csv")[:count], X[:count])
 
 
-def test_a_square_without_names_has_a_part_a_row(here, X):
+def test_square_file_without_names_has_one_component_per_row(here, X):
     np.save("known.npy", X[:7])
     np.testing.assert_array_equal(kept("x.csv", "-r", 7, "--fixed-components", "known.npy"), X[:7])
 
@@ -79,7 +79,7 @@ def test_a_square_without_names_has_a_part_a_row(here, X):
         ((FEATURES, FEATURES), (7, 7), "do not show whether rows or columns are components"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(here, capsys, names, shape, said):
+def test_mismatch_is_one_line(here, capsys, names, shape, said):
     convert(Table(np.ones(shape), "made up", "nowhere", *names), here / "known.csv")
     assert main(["fit", "x.csv", "--fixed-components", "known.csv", *QUICK]) == 2
     error = capsys.readouterr().err
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_one_sentence(here, capsys, names, shape, said):
     assert not (here / "x.pw").exists()
 
 
-def test_names_of_another_kind_do_not_tell(here, capsys):
+def test_unrelated_names_leave_the_orientation_open(here, capsys):
     convert(Table(np.ones((7, 7)), "made up", "nowhere", tuple("tuvwxyz"), tuple("hijklmn")), here / "known.csv")
     assert main(["fit", "x.npy", "--fixed-components", "known.csv", *QUICK]) == 2
     assert (

@@ -1,4 +1,4 @@
-"""The paper's data: pictures are read as they are written, scans and faces are what they were."""
+"""Loaders of the paper's data: PGM images, scans and faces."""
 
 import hashlib
 
@@ -28,7 +28,7 @@ WIDE = PICTURE * 5000
         (b"P5 1 1 255\n\n", np.array([[10]])),
     ],
 )
-def test_pictures_are_read_as_they_are_written(raw, picture):
+def test_pgm_images_round_trip(raw, picture):
     read = read_pgm(raw)
     assert read.dtype == (np.uint8 if picture.max() < 256 else np.uint16)
     assert read.dtype.isnative
@@ -39,30 +39,30 @@ def test_pictures_are_read_as_they_are_written(raw, picture):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "no PGM picture"),
+        (b"", "not a PGM image"),
         (b"<!DOCTYPE html>", "it begins with b'<!DOCTYPE ht'"),
-        (b"P6 1 1 255\n000", "no PGM picture"),
-        (b"P5", "no PGM picture"),
-        (b"P5 4 3", "no PGM picture"),
-        (b"P5 -4 3 255\n", "no PGM picture"),
-        (b"P5 99999999999999999999 1 255\n0", "no PGM picture"),
-        (b"P5 " + b"#" * 10**6, "no PGM picture"),
-        (b"P5 0 3 255\n", "none may be 0"),
-        (b"P5 4 3 0\n" + bytes(12), "none may be 0"),
-        (b"P5 4 3 65536\n" + bytes(24), "grey values to 65536"),
-        (b"P5 4 3 255\n" + bytes(11), "11 bytes for a picture of 12"),
-        (b"P5 4 3 256\n" + bytes(12), "12 bytes for a picture of 24"),
-        (b"P5 4 3 255\n" + bytes(13), "13 bytes for a picture of 12"),
-        (b"P5 999999999 999999999 255\n" + bytes(5), "5 bytes for a picture of"),
-        (b"P5 4 3 5\n" + bytes(range(12)), "a grey value of 11 and says that 5"),
-        (b"P2 2 1 255\n1", "1 words for a picture of 2"),
+        (b"P6 1 1 255\n000", "not a PGM image"),
+        (b"P5", "not a PGM image"),
+        (b"P5 4 3", "not a PGM image"),
+        (b"P5 -4 3 255\n", "not a PGM image"),
+        (b"P5 99999999999999999999 1 255\n0", "not a PGM image"),
+        (b"P5 " + b"#" * 10**6, "not a PGM image"),
+        (b"P5 0 3 255\n", "none of these may be 0"),
+        (b"P5 4 3 0\n" + bytes(12), "none of these may be 0"),
+        (b"P5 4 3 65536\n" + bytes(24), "a maximum of 65536"),
+        (b"P5 4 3 255\n" + bytes(11), "11 bytes for an image of 12"),
+        (b"P5 4 3 256\n" + bytes(12), "12 bytes for an image of 24"),
+        (b"P5 4 3 255\n" + bytes(13), "13 bytes for an image of 12"),
+        (b"P5 999999999 999999999 255\n" + bytes(5), "5 bytes for an image of"),
+        (b"P5 4 3 5\n" + bytes(range(12)), "a grey value of 11, above its maximum of 5"),
+        (b"P2 2 1 255\n1", "1 words for an image of 2"),
         (b"P2 2 1 255\n1 -2", "2 words"),
         (b"P2 2 1 255\n1 x", "2 words"),
         (b"P2 2 1 255\n1 " + b"9" * 10**4, "2 words"),
         (b"P2 2 1 255\n1 256", "a grey value of 256"),
     ],
 )
-def test_what_is_no_picture_is_said(raw, message):
+def test_a_file_that_is_not_an_image_is_rejected(raw, message):
     with pytest.raises(ValueError, match=message):
         read_pgm(raw, "x.pgm")
 
@@ -88,24 +88,26 @@ def test_scans_are_samples_by_voxels(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "changed", [{"mask": np.ones((2, 2, 2), bool)}, {"X": np.zeros((60, 7))}, {"X": np.zeros(60, np.uint8)}]
 )
-def test_other_scans_are_refused(tmp_path, changed):
+def test_malformed_scans_are_rejected(tmp_path, changed):
     smri(tmp_path, **changed)
     with pytest.raises(ValueError, match="a row for each voxel of the mask"):
         load_smri(tmp_path)
 
 
-def test_scans_that_are_nowhere_are_explained(tmp_path, monkeypatch):
+def test_missing_scans_raise_with_advice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARTWISE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(FileNotFoundError, match=r"data or .*hosted nowhere: make it from .*IXI.*name its folder"):
+    with pytest.raises(
+        FileNotFoundError, match=r"data or .*cannot be downloaded: make it from .*IXI.*set PARTWISE_DATA to its folder"
+    ):
         load_smri()
-    with pytest.raises(FileNotFoundError, match="hosted nowhere"):
+    with pytest.raises(FileNotFoundError, match="cannot be downloaded"):
         load_smri(tmp_path)
 
 
 @pytest.mark.parametrize("faces", [ORL, CBCL], ids=lambda faces: faces.what)
-def test_the_faces_at_hand_are_the_published_ones(faces):
+def test_local_faces_equal_the_published_ones(faces):
     place = find(faces.places[0])
     if place is None:
         pytest.skip(f"{faces.places[0]} is not here")

@@ -1,4 +1,4 @@
-"""Parts of two models, paired."""
+"""Matching the components of two models."""
 
 import re
 from itertools import permutations
@@ -15,7 +15,7 @@ def cosine(a, b):
 
 @pytest.mark.parametrize(("r", "s"), [(1, 1), (3, 3), (2, 4), (4, 2)])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_other_pairing_is_better(r, s, seed):
+def test_matching_is_optimal(r, s, seed):
     rng = np.random.default_rng(seed)
     a, b = rng.random((r, 6)) ** 3, rng.random((s, 6)) ** 3
     first, second, cosines = match_parts(a, b)
@@ -34,7 +34,7 @@ def test_order_and_scale_do_not_matter(rng, scale):
     np.testing.assert_allclose(cosines, 1)
 
 
-def test_a_zero_part_fits_nothing():
+def test_zero_component_has_cosine_zero():
     assert match_parts([[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 1.0]]).cosines.tolist() == [0.0, 1.0]
 
 
@@ -47,6 +47,6 @@ def test_a_zero_part_fits_nothing():
         ([[np.nan, 1.0]], [[1.0, 1.0]], "components contain nan or infinity"),
     ],
 )
-def test_what_cannot_be_paired(a, b, message):
+def test_bad_shapes_are_rejected(a, b, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         match_parts(a, b)

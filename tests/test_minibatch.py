@@ -1,4 +1,4 @@
-"""Mini-batches: one that holds everything is the batch iteration, and sparsity is exact after each."""
+"""Mini-batches: a batch of all samples equals the batch iteration, and sparsity is exact after each batch."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.engine.online import Running, batches
+from partwise.engine.online import BatchLearner, batches
 from partwise.engine.solving import solve_activations
 from partwise.statistics import Stats, gram
 
@@ -25,14 +25,14 @@ def planted_samples(rng):
 
 
 def parts_of(X, sparsity=0.6, seed=0):
-    """Feasible parts to start from."""
+    """Feasible initial components."""
     return pw.ssnmf(X, R, sparsity=sparsity, init="random", max_iter=2, tol=0, random_state=seed).components
 
 
 @parametrize_with_checks([pw.MiniBatchSparseNMF(2, sparsity=0.3, batch_size=7)])
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learns_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -46,7 +46,7 @@ def test_one_batch_that_holds_everything_is_the_batch_iteration(X, sparsity):
         np.testing.assert_allclose(model.partial_fit(X).components_, wanted.components, atol=1e-10)
 
 
-def test_batches_of_everything_that_forget_all_are_the_batch_fit(X):
+def test_full_batches_without_memory_equal_the_batch_fit(X):
     components = parts_of(X)
     start = (np.ones((len(X), R)), components)
     asked = {"init": components, "forget_factor": 0.0, "batch_size": len(X), "tol": 0, "max_iter": 6, "shuffle": False}
@@ -68,7 +68,7 @@ def test_sparsity_is_exact_after_every_call(X, form, sparsity):
         before = getattr(model, "components_", np.zeros(1))
         kept = before.copy()
         model.partial_fit(batch)
-        np.testing.assert_array_equal(before, kept)  # the past is the user's
+        np.testing.assert_array_equal(before, kept)  # earlier components are not overwritten
         tolerance = 1e-5 if batch.dtype == np.float32 else 1e-10
         assert np.all(model.sparsity_ >= low - tolerance)
         assert np.all(model.sparsity_ <= high + tolerance)
@@ -85,7 +85,7 @@ def test_dense_and_sparse_agree(X):
 
 
 @pytest.mark.parametrize("sparsity", [None, 0.5])
-def test_it_comes_near_the_batch_fit(X, sparsity):
+def test_error_is_close_to_the_batch_fit(X, sparsity):
     batch = pw.SparseNMF(R, sparsity=sparsity, random_state=0).fit(X)
     model = pw.MiniBatchSparseNMF(R, sparsity=sparsity, batch_size=15, max_iter=60, tol=0, random_state=0).fit(X)
     assert model.reconstruction_err_ <= 1.1 * batch.reconstruction_err_
@@ -98,18 +98,18 @@ def test_running_statistics_are_discounted_sums(X):
     components = parts_of(X)
     model = pw.MiniBatchSparseNMF(R, sparsity=0.6, init=components, forget_factor=0.3)
     model.partial_fit(X[:30])
-    first = model._running.stats
+    first = model._learner.stats
     parts = model.components_.T
     model.partial_fit(X[30:70])
     solved = solve_activations(as_data(X[30:70]), parts).activations
     wanted = first.faded(0.3) + Stats(X[30:70].T @ solved, gram(solved), np.vdot(X[30:70], X[30:70]))
-    found = model._running.stats
+    found = model._learner.stats
     np.testing.assert_allclose(found.cross, wanted.cross, atol=1e-9)
     np.testing.assert_allclose(found.gram, wanted.gram, atol=1e-9)
     assert found.sqnorm == pytest.approx(wanted.sqnorm)
 
 
-def test_unused_parts_start_again(X):
+def test_unused_components_restart(X):
     components = parts_of(X)
     components[1] = 0
     components[1, 0] = 1.0
@@ -127,7 +127,7 @@ def test_seeds_repeat_and_generators_are_used_up(X):
     assert abs(fit(3).components_ - fit(4).components_).max() > 1e-3
 
 
-def test_fit_starts_anew_and_partial_fit_goes_on(X):
+def test_fit_restarts_and_partial_fit_continues(X):
     model = pw.MiniBatchSparseNMF(R, sparsity=0.5, batch_size=30, max_iter=2, tol=0, random_state=0)
     once = model.fit(X).components_.copy()
     np.testing.assert_array_equal(model.fit(X).components_, once)
@@ -144,7 +144,7 @@ def test_it_can_be_pickled_between_batches(X):
 
 
 @pytest.mark.parametrize("kind", ["array", "path"])
-def test_all_samples_come_once(X, kind, tmp_path):
+def test_every_sample_is_visited_once_per_epoch(X, kind, tmp_path):
     data = as_data(X)
     if kind == "path":
         np.save(tmp_path / "x.npy", X)
@@ -189,7 +189,7 @@ def test_penalties(X):
         ({"l1": (0.1, 0.1), "sparsity": None, "l2": -1}, "l2"),
     ],
 )
-def test_nonsense_is_refused(X, asked, message):
+def test_bad_arguments_are_rejected(X, asked, message):
     with pytest.raises(ValueError, match=message):
         pw.MiniBatchSparseNMF(**{"n_components": R, **asked}).fit(X)
 
@@ -221,7 +221,7 @@ def test_why_it_stopped(X):
 
 @pytest.mark.parametrize("first", ["zeros", "exact"])
 def test_a_first_batch_that_fits_perfectly_is_not_forgotten(X, first):
-    """Its loss is zero, which once counted as no batch at all: the next one began anew."""
+    """Its loss is zero, which was once mistaken for no batch, so that the next one restarted."""
     X = X[:10, :R]
     batch = np.zeros((10, R)) if first == "zeros" else np.tile(np.eye(R), (2, 1))
     asked = {"init": np.eye(R), "random_state": 0}
@@ -231,7 +231,7 @@ def test_a_first_batch_that_fits_perfectly_is_not_forgotten(X, first):
     np.testing.assert_array_equal(model.components_, stream.components_)
 
 
-def test_an_exact_fit_is_done():
+def test_exact_fit_stops():
     model = pw.MiniBatchSparseNMF(2, batch_size=3, random_state=0).fit(np.zeros((9, 4)))
     assert model.stop_reason_ == "converged: the fit is exact to the precision of float64 statistics"
     assert model.n_iter_ == 1
@@ -241,6 +241,16 @@ def test_the_step_reports_the_mean_loss_before_it(X):
     parts = np.asfortranarray(parts_of(X).T)
     encoder = pw.SparseNMF(R, sparsity=0.5, random_state=0).fit(X)._encoder
     block = pw.MiniBatchSparseNMF(R, sparsity=0.6, init=parts.T).partial_fit(X)._block
-    loss = Running(parts.copy(order="F"), None, {}).step(as_data(X), encoder, block, 1.0)
+    loss = BatchLearner(parts.copy(order="F"), None, {}).step(as_data(X), encoder, block, 1.0)
     error = solve_activations(as_data(X), parts).relative_error
     assert loss == pytest.approx(0.5 * error**2 * np.vdot(X, X) / len(X), rel=1e-8)
+
+
+def test_a_mask_of_observed_entries_is_missing_entries(X, rng):
+    seen = rng.random(X.shape) < 0.8
+    options = {"sparsity": 0.4, "batch_size": 20, "max_iter": 3, "tol": 0, "random_state": 0}
+    holed, plain = pw.MiniBatchSparseNMF(3, missing="em", **options), pw.MiniBatchSparseNMF(3, **options)
+    nan = np.where(seen, X, np.nan)
+    np.testing.assert_array_equal(plain.fit_transform(X, observed=seen), holed.fit_transform(nan))
+    np.testing.assert_array_equal(plain.components_, holed.components_)
+    np.testing.assert_array_equal(plain.partial_fit(X, observed=seen).components_, holed.partial_fit(nan).components_)

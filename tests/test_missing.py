@@ -1,4 +1,4 @@
-"""Missing entries: statistics of the completed matrix, a loss of the observed one that never rises."""
+"""Missing entries: statistics of the completed matrix, and an observed loss that never increases."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def holed(X, seen):
 
 
 def with_stored_zeros(X, seen):
-    """Zeros of X stored as zeros, wherever X is observed; and nonsense where it is not."""
+    """Observed zeros of X are stored explicitly; unobserved entries have arbitrary values."""
     rows, columns = np.nonzero(seen | (np.arange(X.size).reshape(X.shape) % 7 == 0))
     values = np.where(seen[rows, columns], X[rows, columns], -5.0)
     return sp.csr_array((values, (rows, columns)), shape=X.shape)
@@ -93,7 +93,7 @@ def test_statistics_are_those_of_the_completed_matrix(X, seen, clothed, mode, rn
     assert stats.loss(factors[mode]) >= observed * (1 - 10 * tolerance(data.dtype))  # a bound from above
 
 
-def test_questions_about_what_is_observed(X, seen, clothed, rng):
+def test_queries_cover_observed_entries_only(X, seen, clothed, rng):
     data = as_kind(clothed, X, seen)
     factors, known = random_factors(X.shape, R, rng, data.dtype), np.where(seen, X, 0)
     residual = np.where(seen, X - factors[0].astype(float) @ factors[1].T, 0)
@@ -153,7 +153,7 @@ def test_the_observed_loss_falls_with_every_solver(X, seen, solver, dtype):
 
 
 @pytest.mark.parametrize("kind", ["NaN", "mask", "CSR", "an array, a sparse mask"])
-def test_nothing_missing_is_the_plain_fit(X, kind):
+def test_without_missing_entries_the_fit_is_plain(X, kind):
     given, options = KINDS[kind](X, np.ones(X.shape, dtype=bool))
     asked = {"sparsity": 0.5, "max_iter": 8, "tol": 0, "random_state": 0}
     found, wanted = pw.ssnmf(given, R, **asked, **options), pw.ssnmf(given, R, **asked)
@@ -164,7 +164,7 @@ def test_nothing_missing_is_the_plain_fit(X, kind):
 @pytest.mark.parametrize("share", [0.3, 0.5])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.compiled
-def test_held_out_entries_are_found_to_the_noise(share, sparse):
+def test_missing_entries_are_predicted_to_the_noise_level(share, sparse):
     rng, noise = np.random.default_rng(1), 0.02
     truth = np.where(rng.random((R, 60)) < 0.3, rng.random((R, 60)), 0)
     X = np.maximum(rng.random((200, R)) ** 2 @ truth + noise * rng.standard_normal((200, 60)), 0)
@@ -191,7 +191,7 @@ def test_transform_solves_what_is_observed_of_each_sample_exactly(X, seen, cloth
     assert model.explained_.sum() == pytest.approx(model.score(given, observed=mask), rel=10 * rough)
 
 
-def test_activations_that_are_settled_are_the_fit_s_own(X, seen):
+def test_fit_transform_with_constrained_activations(X, seen):
     model = pw.SparseNMF(R, activation_sparsity=0.3, missing="em", random_state=0, max_iter=20, tol=1e-2)
     activations = model.fit_transform(holed(X, seen))
     residual = (X - activations @ model.components_)[seen]
@@ -234,7 +234,7 @@ def test_such_a_feature_is_refused_in_a_file_and_taken_in_new_samples(X, seen, t
         pw.ssnmf(str(tmp_path / "x.npy"), R, missing="em", memory_limit=X.nbytes // 2)
     model = pw.SparseNMF(R, missing="em", max_iter=3, tol=0, random_state=0).fit(X)
     wanted = np.array([nnls(model.components_.T[s], x[s])[0] for x, s in zip(X, seen, strict=True)])
-    np.testing.assert_allclose(model.transform(holed(X, seen)), wanted, atol=1e-8)  # new samples need not know all
+    np.testing.assert_allclose(model.transform(holed(X, seen)), wanted, atol=1e-8)  # new samples may lack features
 
 
 def test_dead_components_start_again_where_the_fit_is_worst(X, seen, clothed, rng):
@@ -264,7 +264,7 @@ def test_in_chunks_as_in_memory(X, seen, rows, sparsity, tmp_path):
     np.testing.assert_allclose(models[0].explained_, models[1].explained_, atol=1e-8)
 
 
-def test_chunks_of_which_nothing_is_missing(X, tmp_path):
+def test_chunks_without_missing_entries(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     asked = {"sparsity": 0.4, "max_iter": 6, "tol": 0, "random_state": 0, "memory_limit": X.nbytes // 2}
     plain, em = (pw.ssnmf(str(tmp_path / "x.npy"), R, missing=missing, **asked) for missing in ("error", "em"))
@@ -317,7 +317,7 @@ def test_memory_of_one_chunk(rng):
     assert peak_of(passes(X)) < 0.4 * X.nbytes
 
 
-def test_nan_is_an_error_that_says_what_to_do(X, seen):
+def test_nan_error_says_what_to_do(X, seen):
     for fit in (pw.ssnmf, lambda X, r: pw.SparseNMF(r).fit(X), lambda X, r: pw.MiniBatchSparseNMF(r).partial_fit(X)):
         with pytest.raises(ValueError, match=r"contains NaN, first at row 0, column .*missing='em'"):
             fit(holed(X, seen), R)
@@ -329,7 +329,7 @@ def test_nan_is_an_error_that_says_what_to_do(X, seen):
     with pytest.raises(ValueError, match="infinity, first at row 4, column 2"):
         pw.ssnmf(bad, R, missing="em")
     with pytest.raises(ValueError, match="contains NaN"):
-        pw.ssnmf(sp.csr_array(np.where(seen, X, np.nan)), R, missing="em")  # a mask says what a sparse X lacks
+        pw.ssnmf(sp.csr_array(np.where(seen, X, np.nan)), R, missing="em")  # a sparse X needs a mask
     with pytest.raises(ValueError, match="missing='maybe'"):
         pw.ssnmf(X, R, missing="maybe")
     with pytest.raises(ValueError, match="missing='maybe'"):
@@ -347,7 +347,7 @@ def test_nan_is_an_error_that_says_what_to_do(X, seen):
         (lambda seen: np.zeros_like(seen), "missing in all samples"),
     ],
 )
-def test_nonsense_masks_are_refused(X, seen, mask, message):
+def test_bad_masks_are_rejected(X, seen, mask, message):
     with pytest.raises(ValueError, match=message):
         pw.ssnmf(X, R, observed=mask(seen))
 
@@ -362,7 +362,7 @@ def test_masked_arrays_are_refused_and_not_filled(mask):
         pw.MiniBatchSparseNMF(2).partial_fit(X)
 
 
-def test_what_needs_all_entries_refuses(X, seen, tmp_path):
+def test_methods_that_need_all_entries_raise(X, seen, tmp_path):
     for name in ("nsnmf, kl, 0.5", "nsnmf, squared, 0.5", "bisparse, diagonal, nnls"):
         with pytest.raises(ValueError, match="needs all entries of X"):
             RECIPES[name](holed(X, seen), R, missing="em")
@@ -394,5 +394,5 @@ def test_tags_follow_missing():
 @parametrize_with_checks([pw.SparseNMF(2, max_iter=50, missing="em"), pw.MiniBatchSparseNMF(2, missing="em")])
 @quiet
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learns_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)

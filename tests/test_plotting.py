@@ -1,4 +1,4 @@
-"""Pictures of parts."""
+"""Plots of components, activations, histories and comparisons."""
 
 import copy
 import os
@@ -46,7 +46,7 @@ def images(figure):
 
 @pytest.mark.parametrize("r", [1, 2, 5, 16])
 @pytest.mark.parametrize("columns", [None, 1, 3])
-def test_one_image_for_each_part(rng, r, columns):
+def test_one_image_per_component(rng, r, columns):
     parts = rng.random((r, 12))
     figure = gallery(parts, (3, 4), title="parts", columns=columns)
     drawn = images(figure)
@@ -59,7 +59,7 @@ def test_one_image_for_each_part(rng, r, columns):
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1e-300])
-def test_a_constant_part(value, tmp_path):
+def test_constant_component(value, tmp_path):
     figure = gallery(np.full((2, 6), value), (2, 3))
     for image in images(figure):
         low, high = image.get_clim()
@@ -121,7 +121,7 @@ def test_bars_are_the_strongest_features():
     figure.canvas.draw()  # names are no formulas
 
 
-def test_a_model_knows_how_its_parts_look(model):
+def test_model_stores_how_to_draw_its_components(model):
     assert len(images(gallery(model))) == 4
     assert not images(gallery(model, kind="bars"))
     assert not images(gallery(model, (12,)))
@@ -154,7 +154,7 @@ def test_a_model_knows_how_its_parts_look(model):
         (np.ones((2, 6)), {"kind": "bars", "top": 0}, "top=0: give a whole number of at least 1"),
     ],
 )
-def test_what_cannot_be_drawn(components, options, message):
+def test_bad_arguments_are_rejected(components, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         gallery(components, **options)
 
@@ -196,7 +196,7 @@ def test_an_exact_fit_has_no_logarithm(result):
         ((np.eye(3),), {"against": "hours"}, "against='hours' is not one of"),
     ],
 )
-def test_what_has_no_history(arguments, options, message):
+def test_objects_without_history_are_rejected(arguments, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         convergence(*arguments, **options)
 
@@ -204,7 +204,7 @@ def test_what_has_no_history(arguments, options, message):
 @pytest.mark.parametrize(
     ("asked", "lines", "bands"), [(None, 0, 0), (0.5, 1, 0), ((0.2, 0.4), 0, 1), ([0.5, (0.1, 0.2), 0.5, None], 1, 1)]
 )
-def test_the_histogram_shows_what_was_asked(result, asked, lines, bands):
+def test_histogram_shows_the_requested_sparsity(result, asked, lines, bands):
     axis = sparsity_histogram(result, asked).axes[0]
     assert sum(bar.get_height() for bar in axis.containers[0]) == 4
     assert (len(axis.lines), len(axis.patches) - 102) == (lines, bands)
@@ -212,7 +212,7 @@ def test_the_histogram_shows_what_was_asked(result, asked, lines, bands):
     assert bool(axis.get_title()) == (asked is not None)
 
 
-def test_exact_sparsities_fall_into_one_bar(model):
+def test_equal_sparsities_share_one_bar(model):
     axis = sparsity_histogram(model).axes[0]
     assert sorted(bar.get_height() for bar in axis.containers[0])[-2:] == [0, 4]
     assert axis.get_title() == "largest deviation from the requested sparsity: rounding only"
@@ -221,7 +221,7 @@ def test_exact_sparsities_fall_into_one_bar(model):
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_activations_are_a_map(result, model, ordered):
+def test_activations_are_a_heat_map(result, model, ordered):
     for held in (result, model, model.activations_.tolist()):
         figure = activations(held, ordered=ordered)
         drawn = figure.axes[0].images[0].get_array()
@@ -241,7 +241,7 @@ def test_few_samples_are_named():
     assert [text.get_text() for text in axis.get_xticklabels()] == ["x", "y"]
 
 
-def test_a_model_draws_itself(model):
+def test_model_plot(model):
     figure = model.plot((3, 4), title="mine")
     assert figure.get_suptitle() == "mine"
     for one, other in zip(images(figure), images(gallery(model, (3, 4))), strict=True):
@@ -250,7 +250,7 @@ def test_a_model_draws_itself(model):
         clone(model).plot()
 
 
-def test_what_has_no_name_is_counted_from_0():
+def test_unnamed_items_are_numbered_from_0():
     axis = activations([[1, 0], [0, 2]]).axes[0]
     assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "1"]
     assert gallery([[1.0, 2.0]], x=None).axes[0].lines[0].get_xdata().tolist() == [0, 1]
@@ -262,14 +262,14 @@ def test_what_has_no_name_is_counted_from_0():
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ([1, 2], {}, "activations have shape (2,) and dtype int64: give a samples × parts array"),
-        ([["a"]], {}, "give a samples × parts array of numbers"),
-        ([[-1.0]], {}, "activations contain NaN, infinity or negative numbers"),
+        ([1, 2], {}, "activations have shape (2,): give samples × parts"),
+        ([["a"]], {}, "activations are of type list: give a Result, a model, or an array of numbers"),
+        ([[-1.0]], {}, "activations contain -1.0: they must be finite and nonnegative"),
         ([[1.0]], {"sample_names": "ab"}, "2 sample names for 1 samples"),
         ([[1.0]], {"labels": ["a", "b"]}, "2 labels for 1 parts"),
     ],
 )
-def test_what_is_no_activations(values, options, message):
+def test_bad_activations_are_rejected(values, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         activations(values, **options)
 
@@ -284,7 +284,7 @@ def test_a_model_without_activations(model):
 
 
 @pytest.mark.parametrize("r", [2, 4, 6])
-def test_matched_parts_stand_under_each_other(rng, r):
+def test_matched_components_share_a_column(rng, r):
     a = rng.random((4, 6))
     b = np.vstack([a, rng.random((2, 6))])[rng.permutation(6)[:r]] * 3
     figure = compare(a, b, (2, 3), labels=("$one", "two"))

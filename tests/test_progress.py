@@ -1,4 +1,4 @@
-"""The progress line: what it says, in the room that it has."""
+"""The progress line: its content, at the width of the terminal."""
 
 import io
 import re
@@ -15,7 +15,7 @@ PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
 
 
 def drawn(width, first=1, label="SparseNMF"):
-    """The last state of a line, as a terminal of that width shows it."""
+    """The final state of the line in a terminal of that width."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None, legacy_windows=False)
     with progress_line(label, console) as tell:
         for n in range(first, 9):
@@ -25,7 +25,7 @@ def drawn(width, first=1, label="SparseNMF"):
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_all_of_it_fits_into_a_terminal(width):
+def test_line_fits_a_terminal(width):
     line = drawn(width)
     for text in ("SparseNMF", "8/8", "relative error 0.1250", "sparsity 0.00–1.00", "loss 154", "0:00:00"):
         assert text in line
@@ -33,18 +33,18 @@ def test_all_of_it_fits_into_a_terminal(width):
     assert ("━" in line) == (width > 80)
 
 
-def test_less_in_a_narrow_one():
+def test_line_is_shortened_in_a_narrow_terminal():
     line = drawn(60)
     assert "relative error 0.1250" in line
     assert "loss" not in line
     assert "…" not in line
 
 
-def test_a_resumed_fit_begins_where_it_was():
+def test_resumed_fit_shows_its_iteration():
     assert "8/8" in drawn(100, first=8)
 
 
-def test_the_range_leaves_out_what_is_zero():
+def test_range_omits_dead_components():
     assert sparsity_range(np.hstack([PARTS, np.zeros((4, 1))])) == "0.00–1.00"
     assert sparsity_range(np.zeros((4, 2))) == "none"
 
@@ -52,7 +52,7 @@ def test_the_range_leaves_out_what_is_zero():
 @pytest.mark.parametrize(
     ("modes", "said"), [((1,), "0.00–1.00"), ((0,), "0.00–0.00"), ((2, 0), "0.00–1.00"), ((3,), "none")]
 )
-def test_the_sparsity_is_that_of_the_modes_asked_for(modes, said):
+def test_sparsity_is_that_of_the_constrained_modes(modes, said):
     flat, peak, elsewhere = np.ones((5, 2)), np.eye(5)[:, :2], object()
     console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None, legacy_windows=False)
     with progress_line("SparseCP", console, modes) as tell:
@@ -70,7 +70,7 @@ def test_the_sparsity_is_that_of_the_modes_asked_for(modes, said):
         ({"recipe": "l0", "recipe_params": {"nonzeros": 2, "side": "activations"}}, [0]),
     ],
 )
-def test_an_estimator_shows_what_is_asked_for(asked, modes):
+def test_estimator_knows_its_constrained_modes(asked, modes):
     assert SparseNMF(**asked)._sparse_modes() == modes
 
 

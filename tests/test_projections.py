@@ -1,4 +1,4 @@
-"""The column problem: the nearest point of a Hoyer set, whatever the method.
+"""The column problem: the nearest point of a Hoyer set, with each method.
 
 Short vectors are compared with enumeration over all supports, long ones with the method that sorts. Every failure
 prints the vector that caused it.
@@ -24,7 +24,7 @@ SHORT = 12 if JIT else 7
 
 
 def any_k(rng, m):
-    """Some k in [1, √m]: often an end, or the root of a whole number, or beside one."""
+    """k in [1, √m]: often an end, or at or near the root of an integer."""
     root = math.sqrt(rng.integers(1, m + 1))
     choices = (1, math.sqrt(m), root, root * (1 + ULP), root * (1 - ULP), root + 1e-9, root - 1e-4)
     k = rng.choice(choices) if rng.random() < 0.7 else rng.uniform(1, math.sqrt(m))
@@ -36,7 +36,7 @@ def enumerate_supports(b, k):
     """The best y of S_k among those that are stationary on their support, for every support.
 
     On d entries that is the flat point k/d, moved along b − mean to the sphere. The loss Σ(max b − b)·y is a sum of
-    nonnegative terms: no scale of b hides another.
+    nonnegative terms, so nothing cancels.
     """
     best, least = np.zeros(b.size), np.inf
     for code in range(1, 2**b.size):
@@ -59,14 +59,14 @@ def enumerate_supports(b, k):
 
 
 def best_of_all_supports(b, k):
-    """As `enumerate_supports`, in a unit where differences of b neither over- nor underflow."""
+    """As `enumerate_supports`, scaled so that differences of b neither overflow nor underflow."""
     b = np.array(b, dtype=float)
     exponent = np.frexp(np.abs(b).max())[1]
     return enumerate_supports(np.ldexp(b, np.clip(-exponent, -4, 500)), k)
 
 
 def assert_optimal(y, b, k, best, case=""):
-    """Equal to the best point; or, where k² or more entries are tied at the top, supported on these."""
+    """Equal to the best point; or, if k² or more entries are tied for the maximum, supported on these."""
     ties = b == b.max()
     if ties.sum() >= k * k * (1 - 4 * ULP):
         assert y[~ties].sum() <= FEASIBLE[y.dtype], case
@@ -104,7 +104,7 @@ def test_best_of_all_supports(kind):
     b=arrays(float, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False)),
     fraction=st.floats(0, 1),
 )
-def test_best_of_all_supports_of_whatever_hypothesis_finds(b, fraction):
+def test_best_of_all_supports_for_hypothesis(b, fraction):
     assert_every_method_solves(b, 1 + fraction * (math.sqrt(b.size) - 1))
 
 
@@ -142,13 +142,13 @@ def test_methods_agree_on_long_vectors(kind, m, sparsity, dtype):
 
 
 def far_apart(m):
-    """Gaps so unequal that each pass of "fast" drops only a few entries."""
+    """Gaps of geometric size, so that each pass of "fast" drops only a few entries."""
     return -np.random.default_rng(m).permutation(np.exp(np.linspace(-30, 30, m)))
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("m", [1_000, 3_000, 100_000])
-def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
+def test_fast_falls_back_for_geometric_gaps(m):
     b = far_apart(m)
     k = k_of(0.8, m)
     for guess in (math.nan, first_guess(b, k)):
@@ -158,8 +158,8 @@ def test_fast_gives_up_passing_over_vectors_that_are_far_apart(m):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ORDINARY)
-def test_neither_offset_nor_unit_matters(kind, method):
-    """Whole numbers and powers of two, so that no rounding in b itself does."""
+def test_offset_and_scale_do_not_matter(kind, method):
+    """Integers and powers of two, so that b itself is not rounded."""
     b = np.rint(1e4 * ORDINARY[kind](seeded(kind), 40).astype(float) % 1e6)
     y = Hoyer(0.6, method)(b)
     for offset in (-3.0, 1e5, -1e9):
@@ -189,7 +189,7 @@ def test_guess_does_not_matter(kind):
 @one_at_a_time(top=[0.0, -2.0, 1e-300, 1e300], q=[3, 2, 9])
 @pytest.mark.parametrize("method", METHODS)
 def test_ties_are_feasible_and_decided_by_near(method, q, top):
-    """With k² < q the answer lies on the ties: always the same one alone, `near` itself if it is one of them."""
+    """With k² < q tied entries, the result is supported on the ties; it is `near` if that is a solution."""
     rng = np.random.default_rng(q)
     m, k = 12, 0.5 + 0.5 * math.sqrt(q)
     ties = rng.permutation(m)[:q]
@@ -219,7 +219,7 @@ def test_flat_on_as_many_ties_as_k_squared(method):
 
 @pytest.mark.parametrize("hoyer", [s for s in SETS if isinstance(s, (Hoyer, HoyerBetween))], ids=repr)
 def test_zeros_keep_near(hoyer):
-    """Every point is equally near to b = 0: the present column of a dead component stays as it is."""
+    """All points are equally near to b = 0, so the column of a dead component is kept."""
     near = hoyer(np.random.default_rng(0).random(30))
     assert_alike(hoyer(np.zeros(30), near=near), near, 1e-12)
 
@@ -231,7 +231,7 @@ def test_near_is_ignored_where_the_answer_is_unique(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_k_may_miss_its_ends_by_rounding(method):
+def test_k_may_exceed_its_bounds_by_rounding(method):
     b = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(sparse_opt(b, 1 - 1e-13, method=method), [0, 0, 1])
     assert_alike(sparse_opt(b, math.sqrt(3) * (1 + 1e-13), method=method), np.full(3, 1 / math.sqrt(3)), 1e-12)

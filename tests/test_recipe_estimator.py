@@ -1,4 +1,4 @@
-"""SparseNMF with every recipe: the same numbers as the function, and scikit-learn's manners."""
+"""SparseNMF with every recipe: the same numbers as the function, and scikit-learn's conventions."""
 
 import pickle
 
@@ -55,7 +55,7 @@ def estimator(recipe, **options):
     )
 
 
-def test_it_is_the_function(fitted, recipe):
+def test_estimator_equals_the_function(fitted, recipe):
     X, model, activations = fitted
     result = recipe(X, R, max_iter=MAX_ITER)
     np.testing.assert_array_equal(model.components_, result.components)
@@ -82,7 +82,7 @@ def test_fit_transform_is_fit_and_transform(X, recipe, form, dtype):
     assert model.transform(X).dtype == dtype
 
 
-def test_the_numbers_are_what_they_say(fitted):
+def test_attributes(fitted):
     X, model, activations = fitted
     middle = getattr(model, "scaling_", np.eye(R))
     back = model.inverse_transform(activations)
@@ -105,7 +105,7 @@ def test_samples_are_encoded_one_by_one(fitted, recipe):
         assert np.count_nonzero(together, axis=1).max() <= recipe.options["nonzeros"]
 
 
-def test_new_samples_pay_the_penalty_of_snmf(X, rng):
+def test_transform_uses_the_penalty_of_snmf(X, rng):
     model = SparseNMF(R, recipe="snmf", recipe_params={"beta": 0.2}, max_iter=MAX_ITER, random_state=0).fit(X)
     system = np.vstack([model.components_.T, np.sqrt(0.2) * np.ones((1, R))])
     samples = rng.random((10, 22))
@@ -139,7 +139,7 @@ def test_two_sparsities_mean_bisparse(X, recipe_params):
     assert model.reconstruction_err_ == pytest.approx(result.relative_error * np.linalg.norm(X))
 
 
-def test_a_scaling_is_of_the_last_fit(X):
+def test_scaling_is_that_of_the_last_fit(X):
     model = SparseNMF(R, sparsity=0.5, activation_sparsity=0.3, random_state=0, max_iter=6).fit(X)
     model.set_params(activation_sparsity=None).fit(X)
     assert not hasattr(model, "scaling_")
@@ -148,7 +148,7 @@ def test_a_scaling_is_of_the_last_fit(X):
     assert model.scaling_.shape == (R, R)
 
 
-def test_an_encoder_is_of_the_last_fit(X):
+def test_encoder_is_that_of_the_last_fit(X):
     model = SparseNMF(R, recipe="l0", recipe_params={"nonzeros": 1, "side": "activations"}, random_state=0).fit(X)
     assert np.count_nonzero(model.transform(X), axis=1).max() == 1
     model.set_params(recipe="ssnmf", recipe_params=None).fit(X)
@@ -163,7 +163,7 @@ def test_the_best_of_several_starts_is_kept(X, name):
     assert model.loss_curve_[-1] == min(losses)
 
 
-def test_verbose_has_no_error_to_show_for_a_divergence(X, capfd):
+def test_verbose_shows_no_error_for_a_divergence(X, capfd):
     estimator(RECIPES["nsnmf, kl, 0.5"], verbose=1).fit(X)
     assert "Traceback" not in capfd.readouterr().err
 
@@ -214,7 +214,7 @@ def test_bad_parameters_are_named(X, options, message):
 
 @pytest.mark.parametrize("name", ["grouped", "bisparse"])
 def test_what_a_message_proposes_is_accepted(X, name):
-    """A parameter of the estimator itself is refused in recipe_params, so no message may send it there."""
+    """recipe_params rejects parameters of the estimator, so no message may suggest them there."""
     with pytest.raises(ValueError, match="needs") as caught:
         SparseNMF(R, recipe=name).fit(X)
     assert "recipe_params" not in str(caught.value)
@@ -231,7 +231,7 @@ def test_parameters_of_a_recipe_can_be_searched(X):
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
     assert scores[0] > scores[1]
     assert search.best_estimator_.recipe_params == {"loss": "squared", "theta": 0.0}
-    assert given == {"loss": "squared", "theta": 0.2}  # the user's own stays as it was
+    assert given == {"loss": "squared", "theta": 0.2}  # the user's dict is unchanged
 
 
 def test_parameters_of_a_recipe_are_parameters():

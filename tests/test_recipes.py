@@ -1,4 +1,4 @@
-"""ssnmf: exactly the sparsity asked for, and the paper's algorithm to the letter where asked."""
+"""ssnmf: exactly the requested sparsity, and the paper's algorithm with ``faithful=True``."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def test_the_sparsity_is_exact(X, asked, projection, dtype, faithful):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_projections_give_equal_answers(X, solver):
+def test_projections_agree(X, solver):
     fits = [
         pw.ssnmf(X, 4, sparsity=0.5, projection=p, solver=solver, max_iter=20, tol=0, random_state=0) for p in METHODS
     ]
@@ -56,7 +56,7 @@ def test_projections_give_equal_answers(X, solver):
 
 
 def sparse_opt(b, k):
-    """The paper's Algorithm 2, by trying every size of support."""
+    """The paper's Algorithm 2, trying every support size."""
     order = np.argsort(-b)
     best, gain = None, -np.inf
     for p in range(int(k * k) + 1, len(b) + 1):

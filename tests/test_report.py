@@ -1,4 +1,4 @@
-"""The report, notebooks and ``partwise show``: what they say is what the model knows, and nothing in it can run."""
+"""The report, notebooks and ``partwise show``: they agree with the model, and run no scripts from the data."""
 
 import base64
 import copy
@@ -44,7 +44,7 @@ def model():
 
 
 class Page(HTMLParser):
-    """Elements of a page, and what is written in it; refuses tags that do not close."""
+    """The elements and the text of a page; rejects unclosed tags."""
 
     VOID = frozenset({"meta", "img", "br", "link", "input"})
 
@@ -94,7 +94,7 @@ KINDS = {
 @pytest.mark.parametrize(
     ("source", "kind"), [("model", "images"), ("result", "lines"), *(("array", kind) for kind in KINDS)]
 )
-def test_every_part_has_a_card_and_a_row(kind, source, model):
+def test_every_component_has_a_card_and_a_row(kind, source, model):
     held = {"model": model, "result": result(), "array": result().components}[source]
     options = KINDS[kind] if kind != "images" else {"shape": (3, 4)}
     page = Page(report(held, **options))
@@ -105,7 +105,7 @@ def test_every_part_has_a_card_and_a_row(kind, source, model):
     assert "NaN" not in page.text
 
 
-def test_the_page_says_what_the_model_knows(model):
+def test_page_shows_the_attributes_of_the_model(model):
     page = Page(report(model, title="Mine"))
     assert page.all("title") is not None
     for fact in summary(model).facts().values():
@@ -122,7 +122,7 @@ def test_the_page_says_what_the_model_knows(model):
     assert "Sparsity: as requested, up to rounding" in labels
 
 
-def test_pictures_are_the_parts(model):
+def test_pictures_show_the_components(model):
     image = pytest.importorskip("PIL.Image")
     page = Page(report(model))
     drawn = [a["src"] for a in page.all("img", class_="pixels")]
@@ -145,7 +145,7 @@ def test_nothing_is_loaded_and_nothing_foreign_runs(model):
 
 
 @pytest.mark.parametrize("kind", ["images", "bars"])
-def test_names_cannot_run(kind, model):
+def test_names_are_escaped(kind, model):
     model.feature_names_in_ = np.array([f"{EVIL}{i}" for i in range(FEATURES)], dtype=object)
     model.sample_names_ = np.array([f"{EVIL}{i}" for i in range(SAMPLES)], dtype=object)
     model.stop_reason_ = EVIL
@@ -165,13 +165,13 @@ def test_the_same_model_gives_the_same_page(model, tmp_path):
         report(model, tmp_path / "nowhere" / "report.html")
 
 
-def test_parts_and_samples_that_are_nothing():
+def test_zero_components_and_samples():
     page = Page(report(np.zeros((2, 4)), activations=np.zeros((3, 2)), shape=(2, 2)))
     assert "none: all components are zero" in page.text
     assert len(page.all("figure", class_="card")) == 2
 
 
-def test_large_parts_make_small_pages(rng):
+def test_page_of_large_components_stays_small(rng):
     assert len(report(rng.random((3, 50_000)))) < 100_000
 
 
@@ -184,7 +184,7 @@ def test_large_parts_make_small_pages(rng):
         ({"activations": [[1, 2, 3]]}, "activations have shape (1, 3): give samples × 4 components"),
     ],
 )
-def test_what_does_not_fit(model, options, message):
+def test_mismatched_arguments_are_rejected(model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         report(model, **options)
 
@@ -203,17 +203,17 @@ def test_what_does_not_fit(model, options, message):
         ([0.5, None, 0.6], "between 0.5 and 0.6, one for each component"),
     ],
 )
-def test_what_is_asked_in_words(sparsity, words):
+def test_constraints_in_words(sparsity, words):
     assert in_words(asked_intervals(sparsity, 3)) == words
 
 
-def test_a_mean_is_no_demand_on_each(rng):
+def test_mean_sparsity_is_described_as_an_average(rng):
     model = pw.SparseNMF(3, sparsity=0.4, recipe="grouped", max_iter=2, tol=0, random_state=0).fit(rng.random((9, 8)))
     known = summary(model)
     assert (known.asked, known.asked_in_words) == (None, "0.4 on average")
 
 
-def test_the_summary_is_the_models(model):
+def test_summary_equals_the_model(model):
     known = summary(model)
     assert summary(known) is known
     X = model.activations_ @ model.components_  # not the data, whose norm the relative error is about
@@ -269,7 +269,7 @@ def saved(model, tmp_path):
     return tmp_path / "parts.pw"
 
 
-def test_show_prints_every_part(saved, model, capsys):
+def test_show_prints_every_component(saved, model, capsys):
     assert main(["show", str(saved)]) == 0
     printed = capsys.readouterr().out
     for fact in ("15 samples × 12 features", f"{summary(model).relative_error:.4g}"):
@@ -308,7 +308,7 @@ def test_show_as_json(saved, model, capsys):
         (["{}", "--top", "0"], "--top 0: give a whole number of at least 1"),
     ],
 )
-def test_show_says_what_is_wrong_in_one_line(saved, monkeypatch, capsys, arguments, message):
+def test_show_reports_errors_in_one_line(saved, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(saved.parent)
     assert main(["show", *(argument.format(saved) for argument in arguments)]) == 1
     error = capsys.readouterr().err
@@ -317,7 +317,7 @@ def test_show_says_what_is_wrong_in_one_line(saved, monkeypatch, capsys, argumen
     assert error.count("\n") == 1
 
 
-def test_a_shape_that_is_none(saved, capsys):
+def test_bad_shape_is_rejected(saved, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["show", str(saved), "--shape", "3by4"])
     assert stop.value.code == 2

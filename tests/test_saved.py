@@ -1,4 +1,4 @@
-"""Models in files: what comes back is the model, bit for bit; nothing else comes back at all."""
+"""Model files: models round-trip bit for bit; damaged and hostile files are rejected."""
 
 import os
 import subprocess
@@ -78,7 +78,7 @@ def model(request):
 
 
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
-def test_a_model_comes_back_bit_for_bit(model, path):
+def test_model_round_trips_bit_for_bit(model, path):
     assert model.save(path) is None
     again = pw.load(path)
     assert_same_model(model, again)
@@ -92,7 +92,7 @@ def test_single_precision_stays_single(path):
     assert_same_model(model, pw.load(path))
 
 
-def test_a_stream_goes_on_bit_for_bit(path):
+def test_partial_fit_continues_bit_for_bit(path):
     model = pw.MiniBatchSparseNMF(3, sparsity=0.5, random_state=0)
     for batch in np.array_split(X, 4):
         model.partial_fit(batch)
@@ -115,7 +115,7 @@ TENSORS = {
 
 @pytest.mark.parametrize("name", TENSORS)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_a_model_of_a_tensor_comes_back_bit_for_bit(name, kind, path):
+def test_tensor_model_round_trips_bit_for_bit(name, kind, path):
     X = TENSOR.astype(kind)
     model = pw.SparseCP(3, max_iter=3, tol=0.0, random_state=0, **TENSORS[name]).fit(X)
     model.save(path)
@@ -177,7 +177,7 @@ def test_origins_are_checked(bad, match):
         (Sound if "rate" in bad else Brain)(**bad)
 
 
-def test_names_and_what_is_kept(path):
+def test_names_and_kept_activations_are_stored(path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(11)] + ["é\n漢"])
     model = fitted().set_output(transform="pandas").fit(table)
@@ -191,7 +191,7 @@ def test_names_and_what_is_kept(path):
     assert same(again.activations_, model.activations_)
     assert again.feature_names_in_[-1] == "é\n漢"
     pandas.testing.assert_frame_equal(again.transform(table), model.transform(table))
-    assert not hasattr(again.fit(table), "activations_")  # they belonged to the old parts
+    assert not hasattr(again.fit(table), "activations_")  # they belonged to the old components
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_origin_of_samples_is_kept(origin, path):
     assert not hasattr(model.fit(X), "origin_")
 
 
-def test_what_cannot_be_kept():
+def test_keep_rejects_bad_arguments():
     model = fitted()
     for bad, match in [
         ({"activations": np.ones((20, 4))}, "4 columns, but the model has 3"),
@@ -238,7 +238,7 @@ def test_what_cannot_be_kept():
         pw.SparseNMF().keep(part_shape=(1,))
 
 
-def test_what_no_file_can_hold_is_left_out_and_named(path):
+def test_unsaveable_parameters_are_omitted_and_named(path):
     class Own(pw.SparseNMF):
         pass
 
@@ -255,7 +255,7 @@ def test_what_no_file_can_hold_is_left_out_and_named(path):
         pw.SparseNMF().save(path)
 
 
-def test_a_stream_with_sets_of_its_own_ends_in_its_file(path):
+def test_model_with_custom_sets_cannot_continue_after_loading(path):
     model = pw.MiniBatchSparseNMF(3, sparsity=[lambda b, near=None: np.maximum(b, 0)] * 3).partial_fit(X)
     model.save(path)
     again = pw.load(path)
@@ -265,7 +265,7 @@ def test_a_stream_with_sets_of_its_own_ends_in_its_file(path):
     assert clone(again).partial_fit(X).n_steps_ == 1
 
 
-def test_sparse_parts_take_less(path, tmp_path):
+def test_sparse_components_take_less_space(path, tmp_path):
     wide = np.random.default_rng(0).random((10, 5000))
     with pytest.warns(pw.CapacityWarning):
         model = pw.SparseNMF(5, sparsity=0.95, max_iter=1, tol=0).fit(wide)
@@ -275,7 +275,7 @@ def test_sparse_parts_take_less(path, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_fresh_process_loads_it(path):
+def test_model_loads_in_a_new_process(path):
     model = fitted(sparsity=0.5)
     model.save(path)
     np.save(path.with_suffix(".npy"), X)
@@ -289,7 +289,7 @@ def test_a_fresh_process_loads_it(path):
     assert found.stdout == model.transform(X).tobytes().hex()
 
 
-def test_damage_is_noticed(path):
+def test_damaged_files_are_rejected(path):
     model = fitted(sparsity=0.5).keep(sample_names=[f"s{i}" for i in range(20)])
     model.save(path)
     original = path.read_bytes()

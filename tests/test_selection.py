@@ -1,4 +1,4 @@
-"""Choosing: what is held out is not seen, every model meets the same entries, and a search that stops goes on."""
+"""select: held-out entries are hidden from the fits, all models are tested on the same ones, searches resume."""
 
 import csv
 import io
@@ -20,7 +20,8 @@ from partwise.cli.select import components as counts_of
 from partwise.datasets import planted
 from partwise.engine.progress import counting_line
 from partwise.plotting import selection as draw
-from partwise.selection import Selection, heldout, paths, records, search
+from partwise.runtime import archive
+from partwise.selection import Selection, heldout, paths, search
 
 QUICK = {"n_splits": 2, "n_init": 2, "max_iter": 4, "tol": 0.0, "random_state": 0}
 SHAPE = (12, 9)
@@ -33,14 +34,14 @@ def numbers(rng):
 
 @pytest.fixture(name="known")
 def where(rng):
-    """Some entries are missing: a sample altogether, and no feature."""
+    """A mask with missing entries: one whole sample, but no whole feature."""
     mask = rng.random(SHAPE) < 0.7
     mask[3], mask[0] = False, True
     return mask
 
 
 def kinds(X, known):
-    """(X, options, dense X, where it is observed): every way to give data."""
+    """(X, options, dense X, where it is observed): for every kind of input."""
     all_ = np.ones(SHAPE, dtype=bool)
     zeroed = np.where(X > 0.4, X, 0)
     return {
@@ -58,7 +59,7 @@ KINDS = ["dense", "fortran float32", "mask", "nan", "sparse", "sparse, with a ma
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_held_out_is_observed_and_not_seen(X, known, kind, share):
+def test_held_out_entries_are_observed_and_hidden_from_the_fit(X, known, kind, share):
     given, options, dense, seen = kinds(X, known)[kind]
     observed = heldout.Observed.of(given, options.get("missing") == "em", options.get("observed"))
     assert observed.count == seen.sum()
@@ -97,7 +98,7 @@ def test_hidden_and_missing_values_do_not_matter(X, known, kind):
         assert pw.select(np.where(known, given, np.nan), [1, 2], [None, 0.3], **options, **QUICK).rows == found.rows
 
 
-def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, monkeypatch):
+def test_small_sparse_x_is_made_dense_and_large_is_rejected(X, monkeypatch):
     dense = np.where(X > 0.4, X, 0)
     assert pw.select(sp.csr_array(dense), 2, **QUICK).rows == pw.select(dense, 2, **QUICK).rows
     monkeypatch.setattr(heldout, "DENSE_ENTRIES", 12 * 9 - 1)
@@ -105,7 +106,7 @@ def test_a_small_sparse_matrix_is_its_dense_self_and_a_large_one_is_refused(X, m
         pw.select(sp.csr_array(dense), 2, **QUICK)
 
 
-def test_the_path_starts_where_the_last_sparsity_ended(X, monkeypatch):
+def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
     calls = []
 
     def recorded(data, rank, **options):
@@ -138,13 +139,13 @@ def test_sparsity_of_the_activations(X):
     assert found.side == "activations"
 
 
-def test_the_planted_rank_is_found_and_its_parts_are_found_again():
+def test_known_rank_is_found_and_is_stable():
     X = planted(60, 40, 3, sparsity=0.5, noise=0.1, random_state=0).X
     rows = pw.select(X, range(1, 6), n_splits=2, n_init=2, random_state=0).rows
     assert min(rows, key=lambda row: row["heldout_error"])["rank"] == 3
     assert rows[2]["stability"] > 0.999 > rows[4]["stability"]
     errors = [row["train_error"] for row in rows]
-    assert errors == sorted(errors, reverse=True)  # what the fits have seen knows no rank
+    assert errors == sorted(errors, reverse=True)  # the training error falls with the rank
 
 
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")  # threads share the filters, whichever sets them
@@ -158,7 +159,7 @@ def test_the_same_table_whatever_the_number_of_workers(X, backend):
 
 
 def stopping(monkeypatch, after):
-    """Interrupt a search after so many paths; return the list of paths that it fits."""
+    """Interrupt a search after ``after`` paths; return the list of fitted paths."""
     fitted = []
 
     def fit_path(*arguments):
@@ -172,8 +173,8 @@ def stopping(monkeypatch, after):
 
 
 @pytest.mark.parametrize("seed", [0, None])
-def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
-    asked = {"sparsities": [None, (0.2, 0.4)], "checkpoint": tmp_path / "search.json", **QUICK, "random_state": seed}
+def test_search_resumes_from_its_checkpoint(X, tmp_path, monkeypatch, seed):
+    asked = {"sparsities": [None, (0.2, 0.4)], "checkpoint": tmp_path / "search.pw", **QUICK, "random_state": seed}
     before = stopping(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
         pw.select(X, [1, 2], **asked)
@@ -182,15 +183,14 @@ def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
     found = pw.select(X, [1, 2], **asked)
     assert len(rest) == 1
     assert not {*rest} & {*before}
-    seed = json.loads((tmp_path / "search.json").read_text())["seed"] if seed is None else None
-    if seed is None:
+    if seed is not None:
         assert found.rows == pw.select(X, [1, 2], **{**asked, "checkpoint": None}).rows
     more = stopping(monkeypatch, 9)
     larger = pw.select(X, [1, 2, 3], **asked)
     assert sorted(more) == [(3, 0), (3, 1)]
     assert larger.rows[:4] == found.rows
     assert pw.select(X, [2], **asked).rows == found.rows[2:]
-    assert [path.name for path in tmp_path.iterdir()] == ["search.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["search.pw"]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_search_goes_on_where_it_stopped(X, tmp_path, monkeypatch, seed):
     [({"sparsities": [0.3]}, "sparsities"), ({"random_state": 1}, "random_state"), ({"max_iter": 5}, "max_iter")],
 )
 def test_a_checkpoint_with_other_settings_is_refused(X, tmp_path, change, what):
-    asked = {**QUICK, "checkpoint": tmp_path / "search.json"}
+    asked = {**QUICK, "checkpoint": tmp_path / "search.pw"}
     pw.select(X, 1, **asked)
     with pytest.raises(ValueError, match=f"a search with different {what}: use another path"):
         pw.select(X, 1, **{**asked, **change})
@@ -206,30 +206,31 @@ def test_a_checkpoint_with_other_settings_is_refused(X, tmp_path, change, what):
         pw.select(X + 1e-9, 1, **asked)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", "keyless", "short", "binary"])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe\x00", "short", "changed", "model"])
 def test_a_damaged_checkpoint_is_refused_and_stays(X, tmp_path, damage):
-    path = tmp_path / "search.json"
+    path = tmp_path / "search.pw"
     asked = {**QUICK, "checkpoint": path}
     pw.select(X, 1, **asked)
-    if damage == "keyless":
-        path.write_text(path.read_text().replace("heldout_error", "error"))
+    whole = path.read_bytes()
+    if damage == "model":
+        pw.SparseNMF(2, max_iter=1, tol=0).fit(X).save(path)
     elif damage == "short":
-        path.write_text(json.dumps({**json.loads(path.read_text()), "paths": [{"rank": 1, "split": 0, "fits": []}]}))
+        path.write_bytes(whole[:-200])
     else:
-        path.write_bytes(b"\xff\xfe\x00" if damage == "binary" else damage.encode())
+        path.write_bytes(whole.replace(b"heldout_error", b"heldout_ERROR") if damage == "changed" else damage)
     left = path.read_bytes()
-    with pytest.raises(ValueError, match="is not a search checkpoint, or is damaged"):
+    with pytest.raises(ValueError, match="is not a search checkpoint"):
         pw.select(X, 1, **asked)
     assert path.read_bytes() == left
 
 
-def test_a_checkpoint_that_cannot_be_written_is_found_out_first(X, tmp_path, monkeypatch):
+def test_unwritable_checkpoint_is_reported_first(X, tmp_path, monkeypatch):
     fitted = stopping(monkeypatch, 9)
     with pytest.raises(ValueError, match="cannot be written"):
-        pw.select(X, 1, checkpoint=tmp_path / "nowhere" / "search.json", **QUICK)
+        pw.select(X, 1, checkpoint=tmp_path / "nowhere" / "search.pw", **QUICK)
     assert not fitted
     with pytest.raises(ValueError, match="is not a search checkpoint"):
-        records.read(tmp_path)
+        pw.select(X, 1, checkpoint=tmp_path, **QUICK)
 
 
 def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
@@ -239,8 +240,8 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
 
     monkeypatch.setattr(paths, "ssnmf", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        pw.select(X, 1, checkpoint=tmp_path / "search.json", **QUICK)
-    assert json.loads((tmp_path / "search.json").read_text())["paths"] == []
+        pw.select(X, 1, checkpoint=tmp_path / "search.pw", **QUICK)
+    assert archive.read(tmp_path / "search.pw")[0]["paths"] == []
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         ({"X": np.ones(3)}, "(?i)2-dimensional|two|shape"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(X, change, message):
+def test_bad_arguments_are_rejected(X, change, message):
     with pytest.raises(ValueError, match=message):
         pw.select(**{"X": X, "ranks": 1, "holdout": 0.3, **QUICK, **change})
 
@@ -299,7 +300,7 @@ def test_a_table_with_and_without_pandas(X, monkeypatch):
     assert found.table == found.rows
 
 
-def test_the_picture(X, tmp_path):
+def test_plot(X, tmp_path):
     found = pw.select(X, [1, 2, 3], [None, 0.3], **QUICK)
     figure = draw(found, title="a title")
     left, right = figure.axes
@@ -316,13 +317,13 @@ def test_the_picture(X, tmp_path):
         draw(found.rows)
 
 
-def test_the_command(X, tmp_path, monkeypatch, capsys):
+def test_command(X, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     quick = ["--n-splits", "2", "--n-init", "2", "--max-iter", "4", "--tol", "0", "--seed", "0"]
     asked = ["select", "x.npy", "--components", "1:2", "--sparsity", "none", "0.2:0.4", *quick]
     found = pw.select(X, [1, 2], [None, (0.2, 0.4)], **QUICK)
-    assert main([*asked, "--out", "table.csv", "--png", "choice.png", "--checkpoint", "search.json"]) == 0
+    assert main([*asked, "--out", "table.csv", "--png", "choice.png", "--checkpoint", "search.pw"]) == 0
     said = capsys.readouterr().out
     assert repr(found) in said
     with open("table.csv", encoding="utf-8") as file:
@@ -342,7 +343,7 @@ def test_the_command(X, tmp_path, monkeypatch, capsys):
         (["--components", "2", "--holdout", "2"], 1, "--holdout 2.0"),
     ],
 )
-def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
+def test_bad_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     assert main(["select", "x.npy", *arguments]) == code
@@ -351,14 +352,14 @@ def test_a_wrong_command_is_one_line(X, tmp_path, monkeypatch, capsys, arguments
     assert said.count("\n") == 1
 
 
-def test_ranks_in_words():
+def test_parsing_of_ranks():
     assert (counts_of("5"), counts_of("2:4"), counts_of("10:30:10")) == ([5], [2, 3, 4], [10, 20, 30])
     for text in ("4:2", "0", "1:2:0", "1:2:3:4", "a"):
         with pytest.raises(ValueError):  # noqa: PT011 (argparse says it better)
             counts_of(text)
 
 
-def test_a_line_that_counts():
+def test_progress_line():
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None, legacy_windows=False)
     with counting_line("select", 5, 2, console) as advance:
         advance()

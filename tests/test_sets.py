@@ -1,4 +1,4 @@
-"""Laws of all sets, over a catalogue of vectors; those of each; sets as values, and what they refuse."""
+"""Properties of all sets over a catalogue of vectors, properties of each set, and bad input."""
 
 import math
 import pickle
@@ -20,7 +20,7 @@ EACH = pytest.mark.parametrize("projection", SETS, ids=repr)
 
 
 @EACH
-def test_order_is_kept_and_input_left_alone(projection):
+def test_order_is_preserved_and_input_unchanged(projection):
     for kind, make in VECTORS.items():
         b = make(seeded(kind), 30)
         before = b.copy()
@@ -73,7 +73,7 @@ def test_no_point_of_the_set_is_nearer(projection):
     | arrays(bool, st.integers(1, 40)),
     step=st.sampled_from([1, -1, 2]),
 )
-def test_every_form_of_vector_is_taken(b, step):
+def test_accepted_forms_of_vectors(b, step):
     b = b[::step]
     same = np.array(b, dtype=np.float32 if b.dtype == np.float32 else float)
     for projection in SETS:
@@ -98,7 +98,7 @@ def test_between_beats_a_grid_of_sparsities(kind, ends):
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e300, 1e-300])
-def test_between_is_normalised_positive_part_where_that_lies_inside(unit):
+def test_between_is_the_normalised_positive_part_if_feasible(unit):
     b = np.random.default_rng(0).standard_normal(50)
     inside = np.maximum(b, 0) / np.linalg.norm(np.maximum(b, 0))
     sparsity = hoyer_sparsity(inside)
@@ -108,7 +108,7 @@ def test_between_is_normalised_positive_part_where_that_lies_inside(unit):
 
 @pytest.mark.parametrize("kind", VECTORS)
 def test_at_most_is_best_of_all_supports(kind):
-    """Keeping J lowers ‖b − y‖² by Σ_J b₊²: no J of that size may keep more. Compared in units of max b."""
+    """Keeping J lowers ‖b − y‖² by Σ_J b₊²; no J of that size may lower it more. In units of max b."""
     rng = seeded(kind)
     for _ in range(20):
         m = int(rng.integers(1, 11))
@@ -123,7 +123,7 @@ def test_at_most_is_best_of_all_supports(kind):
         assert gains[kept].sum() >= best * (1 - 1e-12)
 
 
-def test_at_most_breaks_ties_by_near_and_then_by_place():
+def test_at_most_breaks_ties_by_near_and_then_by_position():
     b = [2.0, 5.0, 2.0, 2.0, -1.0, 2.0]
     np.testing.assert_array_equal(AtMost(3)(b), [2, 5, 2, 0, 0, 0])
     np.testing.assert_array_equal(AtMost(3)(b, near=[0, 0, 1, 3, 9, 2]), [0, 5, 0, 2, 0, 2])
@@ -168,7 +168,7 @@ def test_sets_are_values(projection):
         ([None, 1.0], "object"),
     ],
 )
-def test_what_is_no_vector_is_refused(projection, b, said):
+def test_non_vectors_are_rejected(projection, b, said):
     with pytest.raises(ValueError) as error:  # noqa: PT011 (its message is looked at below)
         projection(b)
     assert said in str(error.value)
@@ -179,7 +179,7 @@ def test_what_is_no_vector_is_refused(projection, b, said):
 
 
 @pytest.mark.parametrize(("b", "said"), [([1.0, math.nan], "nan"), ([], r"\(0,\)"), ([[1.0]], "1, 1"), (["a"], "<U1")])
-def test_sparse_opt_refuses_what_is_no_vector(b, said):
+def test_sparse_opt_rejects_non_vectors(b, said):
     with pytest.raises(ValueError, match=said):
         sparse_opt(b, 1.0)
 

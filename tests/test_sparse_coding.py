@@ -1,4 +1,4 @@
-"""Few nonzeros for each row: laws of the greedy coders, and of the path of the nonnegative lasso."""
+"""Few nonzeros per row: the greedy coders, and the path of the nonnegative lasso."""
 
 from itertools import combinations, pairwise
 
@@ -59,7 +59,7 @@ DICTIONARIES = {
 
 @pytest.fixture(params=DICTIONARIES)
 def dictionary(request):
-    """Parts in columns, and samples near their cone; the first sample is zero, the second far from all parts."""
+    """Components in columns, and samples near their cone; the first is zero, the second far from all components."""
     rng = np.random.default_rng(list(request.param.encode()))
     A = DICTIONARIES[request.param](rng)
     X = rng.standard_normal((30, len(A))) + rng.random((30, A.shape[1])) @ A.T
@@ -97,7 +97,7 @@ def test_enough_nonzeros_give_nonnegative_least_squares(dictionary, name):
 
 
 @pytest.mark.parametrize("name", ["forward", "path"])
-def test_a_single_part_is_the_best_one(dictionary, name):
+def test_single_component_is_the_best_one(dictionary, name):
     X, A = dictionary
     h = code(CODERS[name](1), stats_of(X, A))
     singles = np.array([[nnls(A[:, [j]], x)[1] for j in range(A.shape[1])] for x in X])
@@ -105,15 +105,15 @@ def test_a_single_part_is_the_best_one(dictionary, name):
 
 
 def best_of_all_supports(X, A, nonzeros):
-    """The least residual of each sample with so many parts."""
+    """The smallest residual of each sample with that many components."""
     supports = list(combinations(range(A.shape[1]), nonzeros))
     return np.array([min(nnls(A[:, s], x)[1] for s in supports) for x in X])
 
 
 @pytest.mark.parametrize("name", CODERS)
 @pytest.mark.parametrize(("r", "nonzeros"), [(4, 1), (5, 2), (6, 3)])
-def test_planted_codes_are_recovered(name, r, nonzeros, rng):
-    """On parts that overlap little the greedy choices are the best of all."""
+def test_known_codes_are_recovered(name, r, nonzeros, rng):
+    """For components with little overlap, the greedy choices are optimal."""
     A = (np.eye(12, r) + 0.02 * rng.random((12, r))) * rng.uniform(0.5, 2, r)
     H = np.array([rng.permutation(np.r_[rng.uniform(1, 2, nonzeros), np.zeros(r - nonzeros)]) for _ in range(25)])
     X = H @ A.T + 0.002 * rng.standard_normal((25, 12))
@@ -132,7 +132,7 @@ def test_more_nonzeros_never_fit_worse(name, rng):
     assert np.all(np.diff(residuals, axis=0) <= 1e-9)
 
 
-def test_reverse_drops_the_smallest_entry_in_units_of_its_part(rng):
+def test_reverse_drops_the_smallest_scaled_entry(rng):
     X, A = random_problem(rng, r=4)
     stats = stats_of(X, A)
     full = nnls_of(stats)
@@ -161,14 +161,14 @@ def test_supports_are_chosen_every_so_often(reverse, rng):
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_samples_that_no_part_resembles_are_zero(name, rng):
+def test_samples_orthogonal_to_all_components_are_zero(name, rng):
     A = rng.random((9, 4))
     h = code(PATHS[name](2), stats_of(-rng.random((5, 9)), A), guess=1.0)
     assert not h.any()
 
 
 def assert_on_the_path(h, stats, nonzeros):
-    """The certificate of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 (parts of norm 1), and that a less λ needs more entries."""
+    """The certificate of min ½·hᵀGh − cᵀh + λΣh over h ≥ 0 (unit norm), and that a smaller λ needs more entries."""
     norms = np.sqrt(stats.gram.diagonal())
     live = norms > 0
     slope = ((stats.cross - h @ stats.gram)[:, live] / norms[live]).astype(float)
@@ -192,7 +192,7 @@ def test_the_path_is_the_nonnegative_lasso(dictionary):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_entries_that_leave_the_path(seed):
-    """Strongly correlated parts of both signs, where supports are not nested."""
+    """Strongly correlated components of both signs, for which supports are not nested."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((15, 3)) @ rng.standard_normal((3, 10)) + 0.3 * rng.standard_normal((15, 10))
     X = rng.standard_normal((40, 15))
@@ -205,7 +205,7 @@ def test_entries_that_leave_the_path(seed):
     assert any(np.any(few & ~more) for few, more in pairwise(supports))
 
 
-def test_the_path_is_scikit_learns(rng):
+def test_path_equals_scikit_learns(rng):
     lars_path = pytest.importorskip("sklearn.linear_model").lars_path
     X, A = random_problem(rng, n=20)
     A /= np.linalg.norm(A, axis=0)
@@ -232,8 +232,8 @@ def test_the_path_ends_where_the_support_spans_the_features():
 
 @pytest.mark.parametrize("nonzeros", [1, 2, 3])
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1], [1, 0, 2]])
-def test_parts_with_equal_slopes(nonzeros, order):
-    """The first and the third fit best together, and the second lies between them."""
+def test_components_with_equal_slopes(nonzeros, order):
+    """The first and the third fit best together; the second is between them."""
     gram = np.array([[1, 0.9, 0.7], [0.9, 1, 0.9], [0.7, 0.9, 1]])[np.ix_(order, order)]
     stats = Stats(np.ones((1, 3), order="F"), gram, 10.0)
     h = code(Path(nonzeros, refit=False), stats)
@@ -243,13 +243,13 @@ def test_parts_with_equal_slopes(nonzeros, order):
         np.testing.assert_allclose(h[0], np.array([1, 0, 1])[order] / 1.7, atol=1e-9)
 
 
-def test_one_of_two_equally_good_parts_is_chosen():
+def test_one_of_two_equally_good_components_is_chosen():
     h = code(Path(1), Stats(np.ones((1, 2), order="F"), np.eye(2), 2.0))
     assert sorted(h[0]) == [0, 1]
 
 
 @pytest.mark.parametrize("most", [1, 3, 7])
-def test_supports_grow_in_the_rows_asked_for(most, rng):
+def test_supports_grow_in_the_requested_rows(most, rng):
     X, A = random_problem(rng)
     stats = stats_of(X, A)
     h = np.full(stats.cross.shape, -5.0)
@@ -265,8 +265,8 @@ def test_supports_grow_in_the_rows_asked_for(most, rng):
 
 
 @pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-9, 0.0])
-def test_supports_grow_among_parts_that_nearly_depend(gap, rng):
-    """Residuals come within the gap of the least ones."""
+def test_supports_grow_among_nearly_dependent_components(gap, rng):
+    """Residuals exceed the smallest ones by at most a multiple of the gap."""
     basis = rng.random((15, 5))
     A = np.column_stack([basis, basis @ rng.random((5, 6)) + gap * rng.standard_normal((15, 6))])
     X = rng.standard_normal((40, 15)) + rng.random((40, 11)) @ A.T

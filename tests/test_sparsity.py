@@ -1,7 +1,7 @@
 """Hoyer's sparsity: its definition, and which of Hurley & Rickard's six properties of a sparsity measure it has.
 
-Reference: N. Hurley and S. Rickard, "Comparing measures of sparsity", IEEE Trans. Inf. Theory 55 (2009). The laws are
-tested on whole numbers: there a strict inequality is never a matter of rounding.
+Reference: N. Hurley and S. Rickard, "Comparing measures of sparsity", IEEE Trans. Inf. Theory 55 (2009). The properties
+are tested on integers, so that strict inequalities do not depend on rounding.
 """
 
 import math
@@ -46,7 +46,7 @@ def test_flat_is_zero_and_single_is_one(m, unit):
 
 
 @pytest.mark.parametrize("unit", [1e300, 1e-300, 1e-150, 1e160])
-def test_neither_large_nor_small_numbers_hide_it(unit):
+def test_extreme_scales_are_handled(unit):
     x = np.random.default_rng(0).uniform(0.1, 1, 50)
     assert hoyer_sparsity(unit * x) == pytest.approx(by_definition(x), abs=1e-14)
 
@@ -67,7 +67,7 @@ def test_axis():
     np.testing.assert_array_equal(x, before)
 
 
-def test_zero_vector_has_none():
+def test_zero_vector_gives_nan():
     assert math.isnan(hoyer_sparsity(np.zeros(4)))
     assert math.isnan(hoyer_sparsity([0]))
     np.testing.assert_array_equal(hoyer_sparsity([[0, 0, 0], [1, 0, 0]], axis=1), [np.nan, 1])
@@ -98,7 +98,7 @@ def test_what_is_not_finite_is_refused(value, axis):
 @LAWS
 @given(amounts, st.data())
 def test_robin_hood(c, data):
-    """Taking from a larger entry for a smaller one, short of swapping them, lowers sparsity."""
+    """Moving some of a larger entry to a smaller one, without reversing their order, lowers sparsity."""
     rich, poor = int(np.argmax(c)), int(np.argmin(c))
     assume(c[rich] - c[poor] > 2)
     given_away = data.draw(st.integers(1, (c[rich] - c[poor] - 1) // 2))
@@ -110,14 +110,14 @@ def test_robin_hood(c, data):
 @LAWS
 @given(amounts, st.floats(1e-250, 1e250))
 def test_scaling(c, factor):
-    """The unit does not matter."""
+    """Scaling the vector does not change its sparsity."""
     assert hoyer_sparsity(factor * np.array(c)) == pytest.approx(hoyer_sparsity(c), abs=1e-13)
 
 
 @LAWS
 @given(amounts, st.integers(1, 1000))
 def test_rising_tide(c, more):
-    """Adding the same to every entry lowers sparsity, unless all are equal."""
+    """Adding a constant to all entries lowers sparsity, unless they are equal."""
     assume(min(c) < max(c))
     assert hoyer_sparsity(np.array(c) + more) < hoyer_sparsity(c)
 
@@ -156,7 +156,7 @@ def test_bill_gates(c, data):
 @LAWS
 @given(amounts, st.integers(1, 5))
 def test_babies(c, zeros):
-    """Appending zeros raises sparsity, unless it is 1 already."""
+    """Appending zeros raises sparsity, unless it is already 1."""
     assume(np.count_nonzero(c) > 1)
     assert hoyer_sparsity(c + [0] * zeros) > hoyer_sparsity(c)
 

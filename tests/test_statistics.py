@@ -1,4 +1,4 @@
-"""Three sums are all that an update needs: they give the loss, add up over samples, and take penalties as edits."""
+"""Stats: the loss, sums over samples, and penalties."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_the_loss_is_that_of_the_residual(problem, mode, rng):
 
 
 @pytest.mark.parametrize("cuts", [[1], [0, 1], [1, 2]])
-def test_statistics_of_the_parts_add_up_over_samples(problem, cuts, rng):
+def test_statistics_add_up_over_samples(problem, cuts, rng):
     factors = random_factors(problem.X.shape, problem.r, rng)
     whole = stats_of(problem.X, factors, 1)
     rows = np.split(np.arange(len(problem.X)), [c for c in cuts if 0 < c < len(problem.X)])
@@ -37,7 +37,7 @@ def test_statistics_of_the_parts_add_up_over_samples(problem, cuts, rng):
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.7, 0.0), (0.0, 0.3), (0.7, 0.3)])
 @pytest.mark.parametrize("problem", ["planted"], indirect=True)
-def test_penalties_are_edits(problem, mode, l1, l2, rng):
+def test_penalties_give_the_penalised_loss(problem, mode, l1, l2, rng):
     factors = random_factors(problem.X.shape, problem.r, rng)
     stats, F = stats_of(problem.X, factors, mode), factors[mode]
     before = stats.cross.copy(), stats.gram.copy()
@@ -68,7 +68,7 @@ def test_the_inner_product_does_not_depend_on_the_layout(order, rng):
 
 
 @pytest.mark.parametrize(("l1", "l2", "rows"), [(0.0, 0.0, 0.7), (0.4, 0.2, 0.7), (0.4, 0.2, 0.0)])
-def test_penalties_of_rows_are_edits(l1, l2, rows, rng):
+def test_row_penalties_give_the_penalised_loss(l1, l2, rows, rng):
     factors = random_factors((30, 20), 4, rng)
     stats, F = stats_of(rng.random((30, 20)), factors, 1), factors[1]
     wanted = stats.loss(F) + l1 * F.sum() + 0.5 * l2 * np.sum(F**2) + 0.5 * rows * np.sum(F.sum(axis=1) ** 2)
@@ -76,7 +76,7 @@ def test_penalties_of_rows_are_edits(l1, l2, rows, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_mixed_statistics_are_those_of_a_mixed_rest(dtype, rng):
+def test_mixed_statistics_are_those_of_mixed_factors(dtype, rng):
     X, factors = rng.random((9, 7)).astype(dtype), random_factors((9, 7), 4, rng, dtype)
     for middle in (rng.random((4, 4)), rng.random((4, 6)), rng.random(4)):
         full = np.diag(middle) if middle.ndim == 1 else middle

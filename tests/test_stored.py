@@ -1,11 +1,11 @@
-"""Whatever X is stored in, it is read in chunks of samples that fit the limit."""
+"""Stored X of any kind is read in chunks of samples that fit the memory limit."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import one_at_a_time, peak_of, random_factors
+from chunked import Watched
 from stores import FIT, STORED, R, Rows, any_store, assert_same, fifth, mapped, saved, small  # noqa: F401  (fixtures)
-from streams import Watched
 
 import partwise as pw
 from partwise.data import DenseData, StoredData, as_data, is_lazy
@@ -25,7 +25,7 @@ def test_every_kind_of_storage_gives_the_fit_of_the_array(X, store, tmp_path):
     assert_same(pw.ssnmf(stored, R, memory_limit=fifth(X), **FIT), pw.ssnmf(X, R, **FIT))
 
 
-def test_every_kind_of_storage_is_loaded_where_it_fits(X, store, tmp_path):
+def test_storage_is_loaded_if_it_fits_in_memory(X, store, tmp_path):
     stored = store(X, tmp_path)
     data = as_data(stored, X.nbytes)
     assert isinstance(data, DenseData)
@@ -56,7 +56,7 @@ def test_the_size_of_chunks_changes_nothing(X, rows, init, tmp_path):
 
 @pytest.mark.parametrize("shape", [(5, 1), (40, 1), (5, 30), (7, 3)])
 @pytest.mark.parametrize("r", [1, 9])
-def test_thin_and_flat_arrays(shape, r, tmp_path, rng):
+def test_narrow_and_short_arrays(shape, r, tmp_path, rng):
     X = rng.random(shape)
     fit = {"max_iter": 10, "tol": 0, "random_state": 0}
     path, limit = saved(X, tmp_path), 4 * X[0].nbytes
@@ -65,7 +65,7 @@ def test_thin_and_flat_arrays(shape, r, tmp_path, rng):
 
 
 @pytest.mark.parametrize("stride", [2, 5, 7, 30])
-def test_what_is_stored_together_is_read_together(X, stride):
+def test_storage_chunks_are_read_whole(X, stride):
     X = Rows(X)
     X.chunks = (stride, 20)
     bounds = np.array(as_data(X, 4 * 12 * 160).bounds)  # 12 samples fit
@@ -73,7 +73,7 @@ def test_what_is_stored_together_is_read_together(X, stride):
     assert np.diff(bounds).max() == 12 // stride * stride if stride <= 12 else 12
 
 
-def test_questions_get_the_answers_of_the_array(X, store, tmp_path, rng):
+def test_queries_agree_with_the_array(X, store, tmp_path, rng):
     data, dense = as_data(store(X, tmp_path), fifth(X)), as_data(X)
     assert (data.shape, data.dtype, data.squared) == (dense.shape, dense.dtype, dense.squared)
     assert data.sqnorm == pytest.approx(dense.sqnorm, rel=1e-12)
@@ -86,7 +86,7 @@ def test_questions_get_the_answers_of_the_array(X, store, tmp_path, rng):
     assert data.squared_error([held, factors[1]]) == pytest.approx(dense.squared_error(factors), rel=1e-12)
 
 
-def test_held_activations_take_a_scale_along(X, tmp_path, rng):
+def test_held_activations_can_be_scaled(X, tmp_path, rng):
     data = as_data(saved(X, tmp_path), fifth(X))
     activations, parts = random_factors(X.shape, R, rng)
     given, a, b = activations.copy(), rng.random(R) + 0.5, rng.random(R) + 0.5
@@ -105,7 +105,7 @@ def test_held_activations_take_a_scale_along(X, tmp_path, rng):
     np.testing.assert_array_equal(activations, given)
 
 
-def test_what_is_lazy(X, tmp_path):
+def test_is_lazy(X, tmp_path):
     Foreign = type("Foreign", (Rows,), {"dtype": "a dtype of another library", "__init__": lambda self: None})
     Foreign.shape = X.shape
     for plain in (X, X.tolist(), X[0], X[0, 0], sp.csr_array(X), 3, None, Foreign(), [[1.0, 2.0]]):
@@ -118,21 +118,21 @@ def test_what_is_lazy(X, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.uint8])
-def test_loaded_means_loaded_as_floats(X, dtype, tmp_path):
+def test_loaded_arrays_are_floats(X, dtype, tmp_path):
     path = saved(np.ones(X.shape, dtype=dtype), tmp_path)
     assert isinstance(as_data(path, X.size * 8), DenseData)
     assert isinstance(as_data(path, X.size * 8 - 1), StoredData)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_a_few_samples_that_fit_are_loaded(X, n, tmp_path):
-    """Four samples must fit where chunks are read, and no chunks are read here."""
+def test_small_data_is_loaded(X, n, tmp_path):
+    """The limit must hold four samples only if X is read in chunks."""
     path = saved(X[:n], tmp_path)
     assert isinstance(as_data(path, X[:n].nbytes), DenseData)
 
 
 @pytest.mark.parametrize("kind", ["path", "zarr", "anything with rows"])
-def test_four_samples_must_fit(X, kind, tmp_path):
+def test_memory_limit_must_hold_four_samples(X, kind, tmp_path):
     stored, four = STORED[kind](X, tmp_path), 4 * X[0].nbytes
     with pytest.raises(ValueError, match=f"memory_limit={four - 1} is too small: .* raise it to at least {four}"):
         pw.ssnmf(stored, R, memory_limit=four - 1)
@@ -142,7 +142,7 @@ def test_four_samples_must_fit(X, kind, tmp_path):
 @pytest.mark.compiled
 @one_at_a_time(init=["samples", "random"], how=["path", "HDF5", "anything with rows"])
 def test_memory_stays_within_the_limit(init, how, tmp_path, monkeypatch, rng):
-    """Beyond it are the factors, and the samples that a start looks at."""
+    """Except for the factors, and the samples that a start uses."""
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 2**16)
     fit = {"sparsity": 0.5, "init": init, "max_iter": 3, "tol": 0, "random_state": 0}
     pw.ssnmf(saved(rng.random((50, 40)), tmp_path), R, memory_limit=10_000, **fit)  # imports are not counted
@@ -153,7 +153,7 @@ def test_memory_stays_within_the_limit(init, how, tmp_path, monkeypatch, rng):
 
 
 def test_samples_that_are_stored_together_are_read_once(X):
-    """As a start looks at some of many samples."""
+    """When a start reads some of many samples."""
     stored = Watched(X)
     stored.chunks = (10, 20)
     which = np.setdiff1d(np.arange(61), [3, 4, 5, 17, 60])
@@ -161,7 +161,7 @@ def test_samples_that_are_stored_together_are_read_once(X):
     assert stored.read == [(first, first + 10) for first in range(0, 60, 10)]
 
 
-def test_a_system_that_cannot_read_at_a_place_maps_the_file(tmp_path, monkeypatch):
+def test_files_are_mapped_without_preadv(tmp_path, monkeypatch):
     X = np.random.default_rng(0).random((40, 6))
     np.save(tmp_path / "x.npy", X)
     wanted = pw.ssnmf(tmp_path / "x.npy", 2, memory_limit=2000, random_state=0, max_iter=5, tol=0)

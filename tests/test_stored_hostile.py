@@ -1,4 +1,4 @@
-"""What is stored and cannot be used is refused by name and by chunk, also where it changes while it is read."""
+"""Stored X that cannot be used is rejected by name and chunk, even if it changes while it is read."""
 
 import os
 import re
@@ -37,7 +37,7 @@ from partwise.engine.validation import as_bytes
         (None, None),
     ],
 )
-def test_bytes(text, count):
+def test_parsing_of_memory_limits(text, count):
     assert as_bytes(text, "memory_limit") == count
     assert isinstance(as_bytes(text, "memory_limit"), int | None)
 
@@ -63,7 +63,7 @@ NO_BYTES = (
 
 
 @pytest.mark.parametrize("limit", NO_BYTES, ids=repr)
-def test_limits_that_are_none(X, limit, tmp_path):
+def test_bad_limits_are_rejected(X, limit, tmp_path):
     path = saved(X, tmp_path)
     for fit in (
         lambda: pw.ssnmf(path, R, memory_limit=limit),
@@ -99,7 +99,7 @@ def test_bad_values_are_named_with_their_chunk(X, bad, how, init, tmp_path):
 
 
 def test_bad_values_are_named_by_their_own_row_where_a_start_finds_them(X, tmp_path, monkeypatch):
-    """A start that looks at some samples does not count by those."""
+    """A start that reads some samples reports row numbers of X."""
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 0)
     X[30:, 3] = np.nan
     with pytest.raises(ValueError, match="row 30, column 3"):
@@ -114,8 +114,8 @@ def test_bad_values_are_named_in_transform(X, tmp_path):
             ask(saved(X, tmp_path))
 
 
-def test_a_dark_chunk_is_no_reason_to_refuse(X, tmp_path):
-    """The scale of X is that of its largest value, wherever it is."""
+def test_chunk_of_tiny_values_is_accepted(X, tmp_path):
+    """The scale of X is that of its largest value over all chunks."""
     X = X.astype(np.float32)
     X[30:] *= np.float32(1e-18)
     result = pw.ssnmf(saved(X, tmp_path), R, memory_limit=fifth(X), **FIT)
@@ -142,7 +142,7 @@ NO_MATRIX = {
 
 
 @one_at_a_time(name=NO_MATRIX, how=["path", "memory map", "zarr", "HDF5", "anything with rows"])
-def test_what_is_no_matrix_is_refused(name, how, tmp_path):
+def test_non_matrices_are_rejected(name, how, tmp_path):
     array, message = NO_MATRIX[name]
     store = STORED[how] if how != "zarr" else lambda X, folder: zarr_array(X, folder, X.shape)
     with pytest.raises(ValueError, match=message):
@@ -183,7 +183,7 @@ def test_other_files_are_not_read_by_name(name, tmp_path):
                 fit()
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.npy"):
         pw.ssnmf(tmp_path / "nowhere.npy", 2)
 
@@ -202,7 +202,7 @@ def test_values_that_turn_bad_between_passes(X, tmp_path):
 
 
 def at(n_iter, work):
-    """A callback that does something after some iteration."""
+    """A callback that acts after a given iteration."""
     return lambda iteration: work() if iteration.n_iter == n_iter else None
 
 
@@ -260,7 +260,7 @@ def test_a_cut_file_does_not_kill_the_process(order, tmp_path, rng):
 
 @pytest.mark.parametrize("fate", ["deleted", "replaced"])
 @pytest.mark.parametrize("chunked", [True, False])
-def test_a_map_outlives_its_name(X, fate, chunked, tmp_path):
+def test_memory_map_survives_deletion(X, fate, chunked, tmp_path):
     stored = mapped(X, tmp_path)
     if fate == "deleted":
         os.remove(tmp_path / "x.npy")
@@ -310,7 +310,7 @@ def test_an_array_that_returns_something_else(X, wrong, init):
 
 
 @pytest.mark.parametrize("error", [OSError(5, "the disk is gone"), RuntimeError("the disk is gone")])
-def test_errors_of_the_storage_come_through_with_their_chunk(X, error):
+def test_storage_errors_name_their_chunk(X, error):
     class Failing(Rows):
         def __getitem__(self, rows):
             if rows.stop > 30:
@@ -323,7 +323,7 @@ def test_errors_of_the_storage_come_through_with_their_chunk(X, error):
     assert "chunk 4 (samples 28 to 34)" in told
 
 
-def test_files_are_read_and_not_mapped_where_rows_lie_together(X, tmp_path):
-    """A map of a file on a failing disk kills the process; reading it raises."""
+def test_contiguous_files_are_read_instead_of_mapped(X, tmp_path):
+    """On a failing disk, a memory map kills the process, while reading raises an error."""
     assert type(as_stored(STORED["path"](X, tmp_path))) is StoredFile
     assert type(as_stored(Rows(X))) is Stored

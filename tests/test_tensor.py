@@ -1,4 +1,4 @@
-"""Tensors as data: statistics against their definition, every form alike; what cannot be used is refused."""
+"""Tensors as data: statistics against their definition, for every kind of tensor, and bad input."""
 
 from math import prod
 
@@ -41,7 +41,7 @@ def test_statistics_are_their_definition(shape, form, rng):
 
 @SHAPED
 @pytest.mark.parametrize("form", ["C order", "COO"])
-def test_slices_and_products_with_vectors(shape, form, rng):
+def test_slices_and_vector_products(shape, form, rng):
     X = with_zeros(shape, rng)
     data = as_tensor(FORMS[form](X))
     assert data.sqnorm == pytest.approx(np.sum(X**2))
@@ -60,7 +60,7 @@ def test_slices_and_products_with_vectors(shape, form, rng):
 
 
 def test_an_iteration_takes_two_passes(rng, monkeypatch):
-    """Whichever mode is the free one, and therefore the last."""
+    """For any free mode, which is updated last."""
     passes = []
     contracted = DenseTensor._contracted
     monkeypatch.setattr(DenseTensor, "_contracted", lambda *args: passes.append(args[2]) or contracted(*args))
@@ -76,7 +76,7 @@ def test_an_iteration_takes_two_passes(rng, monkeypatch):
 
 
 def test_products_stay_small():
-    """Both ends together leave at most a quarter of X, unless X is as small as the factors."""
+    """Intermediate products take at most a quarter of X, unless X is as small as the factors."""
     for shape in ((50, 40, 3), (3, 40, 50), (3, 50, 3, 40), (2, 2, 60, 2, 30)):
         for mode in range(len(shape)):
             sizes = [prod(shape[m] for m in end) for end in two_ends(shape, 5, mode)]
@@ -118,7 +118,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("X", "message"), BAD.values(), ids=BAD)
-def test_useless_data_is_refused(X, message):
+def test_bad_data_is_rejected(X, message):
     with pytest.raises(ValueError, match=message):
         pw.cp(X, 2)
 
@@ -134,7 +134,7 @@ def test_useless_data_is_refused(X, message):
         ([[0], [0]], ["a"], (2, 2), "values must contain real numbers"),
     ],
 )
-def test_useless_coordinates_are_refused(coords, values, shape, message):
+def test_bad_coordinates_are_rejected(coords, values, shape, message):
     with pytest.raises(ValueError, match=message):
         pw.COO(coords, values, shape)
 

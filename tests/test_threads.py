@@ -1,4 +1,4 @@
-"""Threads: the same bits for the same number of them, the same answer for others, and nothing left behind."""
+"""Threads: the same bits for the same number, the same result up to rounding for others, and cleaning up."""
 
 import threading
 
@@ -17,14 +17,14 @@ FIT = {"max_iter": 4, "tol": 0, "random_state": 0}
 
 @pytest.fixture(scope="module", name="X")
 def enough_for_two():
-    """So many features that kernels are shared among threads."""
+    """Enough features for kernels to use several threads."""
     rng = np.random.default_rng(0)
     return rng.random((20, 5)) @ rng.random((5, 36_000)) ** 4 + 0.01 * rng.random(36_000)
 
 
 @pytest.fixture
 def ranges(monkeypatch):
-    """What the threads were given."""
+    """The ranges given to the threads."""
     seen = []
     original = threads.pool
 
@@ -47,7 +47,7 @@ KINDS = {"dense": np.asarray, "tall": lambda X: X.T.copy(), "CSR": sparse, "CSC"
 
 @pytest.mark.compiled
 @one_at_a_time(sparsity=[0.5, None, (0.2, 0.4)], form=KINDS)
-def test_the_number_of_threads_changes_rounding_alone(X, form, sparsity, ranges):
+def test_number_of_threads_changes_only_rounding(X, form, sparsity, ranges):
     data = KINDS[form](X)
     one, two, again = (pw.ssnmf(data, 5, sparsity=sparsity, n_threads=n, **FIT) for n in (1, 2, 2))
     assert set(ranges) == {2}
@@ -59,7 +59,7 @@ def test_the_number_of_threads_changes_rounding_alone(X, form, sparsity, ranges)
 
 
 @pytest.mark.compiled
-def test_what_blas_may_take_is_what_a_fit_takes(X, ranges):
+def test_fit_respects_the_thread_limit_of_blas(X, ranges):
     with threadpool_limits(limits=1):
         pw.ssnmf(sparse(X), 5, sparsity=0.5, **FIT)
     assert not ranges
@@ -76,7 +76,7 @@ def test_estimators_take_n_threads(X, ranges):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_limits_are_put_back(count):
+def test_thread_limits_are_restored(count):
     with threadpool_limits(limits=count):
         with fitting_threads(1e12, 2):
             assert blas_threads() == 1
@@ -89,7 +89,7 @@ def test_limits_are_put_back(count):
     assert in_parts(lambda a, b: (a, b), 10, 5) == [(0, 10)]
 
 
-def test_parts_cover_everything_once_and_in_order():
+def test_ranges_cover_everything_once_and_in_order():
     with fitting_threads(1e12, 4):
         for size in (1, 7, 8, 9, 1000):
             found = in_parts(lambda a, b: list(range(a, b)), size, 2)
@@ -97,7 +97,7 @@ def test_parts_cover_everything_once_and_in_order():
             assert len(found) == min(4, max(size // 2, 1))
 
 
-def test_scratch_is_kept_for_a_fit_and_no_longer():
+def test_scratch_memory_is_freed_after_a_fit():
     with fitting_threads(1.0):
         first = threads.scratch((2, 3), np.dtype("f4"))
         assert (first.shape, first.dtype) == ((2, 3), np.float32)
@@ -109,7 +109,7 @@ def test_scratch_is_kept_for_a_fit_and_no_longer():
     assert threads.scratch((2, 3), np.dtype("f4")) is not threads.scratch((2, 3), np.dtype("f4"))
 
 
-def test_errors_come_through():
+def test_errors_in_threads_are_raised():
     def fail(a, b):
         raise RuntimeError(f"from {a}")
 
@@ -132,7 +132,7 @@ def test_other_threads_leave_blas_alone():
 
 
 @pytest.mark.parametrize("shape", [(7, 40), (40, 7), (1, 40), (40, 1)])
-def test_products_in_parts_are_products(rng, shape, monkeypatch):
+def test_products_by_ranges_equal_whole_products(rng, shape, monkeypatch):
     monkeypatch.setattr(threads, "LEAST", 8)
     wide, small, other = rng.random(shape), rng.random((3, shape[0])), rng.random((shape[0], 4))
     with fitting_threads(1e12, 3):
@@ -143,7 +143,7 @@ def test_products_in_parts_are_products(rng, shape, monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [0, 1.5, "many", True])
-def test_nonsense_is_refused(n_threads):
+def test_bad_n_threads_is_rejected(n_threads):
     with pytest.raises(ValueError, match="n_threads"):
         pw.ssnmf(np.ones((4, 4)), 2, n_threads=n_threads)
 

@@ -1,4 +1,4 @@
-"""New samples: nonnegative least squares for the parts, each sample by itself, and back again."""
+"""transform: nonnegative least squares for each sample independently; inverse_transform."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ def test_transform_is_nonnegative_least_squares(X, rng, options):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_transform_with_dependent_parts(seed):
-    """More parts than features, two of them the same: activations are not unique, the model is."""
+def test_transform_with_dependent_components(seed):
+    """More components than features, two of them equal: activations are not unique, but the model is."""
     rng = np.random.default_rng(seed)
     X = (rng.random((6, 7)) > 0.5) * (1.0 if seed % 2 else rng.random((6, 7)))
     model = SparseNMF(11, random_state=0, tol=0.5).fit(X + 0.1)
@@ -56,7 +56,7 @@ def test_fit_transform_is_fit_and_transform(X, penalty, form, dtype):
 
 @crowded
 @unconverged
-def test_each_sample_is_transformed_by_itself(problem):
+def test_samples_are_transformed_independently(problem):
     model = SparseNMF(problem.r, sparsity=0.4, random_state=0, max_iter=20).fit(problem.X)
     together = model.transform(problem.X)
     for sample, activations in zip(problem.X, together, strict=True):

@@ -1,4 +1,4 @@
-"""Laws of the updates: no step raises the loss or leaves the sets, and nonnegative ones end at the NNLS solution."""
+"""Updates never increase the loss or leave their sets; nonnegative ones converge to the NNLS solution."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_a_dead_component_stays_feasible(update, columns, dtype, rng):
 
 
 def binding(rng, n=40, m=15, r=6):
-    """Least squares problems whose nonnegativity matters: statistics, targets, and the matrix."""
+    """Least squares problems with active constraints: statistics, targets, and the matrix."""
     A = rng.random((m, r))
     X = rng.standard_normal((n, m)) + rng.random((n, r)) @ A.T
     return Stats(np.asfortranarray(X @ A), A.T @ A, float(np.vdot(X, X))), X, A
@@ -91,7 +91,7 @@ def test_a_solution_is_a_fixed_point(update, rng):
 
 
 @pytest.mark.parametrize("columns", ["Hoyer", "interval", "mixed", "custom"], indirect=True)
-def test_where_no_column_can_improve_nothing_moves(columns, rng):
+def test_nothing_changes_if_no_column_can_improve(columns, rng):
     sets = columns(5)
     factors = random_factors((30, 20), 5, rng)
     stats = stats_of(rng.random((30, 20)), factors, 1)
@@ -102,7 +102,7 @@ def test_where_no_column_can_improve_nothing_moves(columns, rng):
 
 
 def sweep_columns(factor, cross, gram, orders, sets):
-    """The sequential pass as it is defined."""
+    """The sequential pass by its definition."""
     for j in orders.ravel():
         g = gram[j, j]
         if g > 0:
@@ -141,7 +141,7 @@ def test_several_sweeps_are_several_calls(columns, rng):
     np.testing.assert_allclose(one, many, rtol=0, atol=1e-12)
 
 
-def test_a_random_order_is_told_by_seed_and_state(columns, rng):
+def test_random_order_depends_on_seed_and_state(columns, rng):
     sets, factors = columns(9), random_factors((30, 20), 9, rng)
     stats = stats_of(rng.random((30, 20)), factors, 1)
     begin = sets.project(factors[1])
@@ -206,7 +206,7 @@ def test_repeated_updates_end_at_the_nnls_solution(update, rng):
     np.testing.assert_allclose(factor, solution, atol=1e-6)
 
 
-def test_multiplicative_updates_go_where_the_others_do_slowly(rng):
+def test_multiplicative_updates_converge_slowly_to_the_same_solution(rng):
     stats, X, A = binding(rng, n=10)
     factor, _ = Multiplicative(20_000)(np.ones((10, 6), order="F"), stats, Columns.same(Nonnegative(), 6), {})
     assert stats.loss(factor) == pytest.approx(stats.loss(solutions(X, A)), rel=1e-4)
@@ -245,8 +245,8 @@ def test_penalties_match_an_augmented_system(update, l1, l2, rng):
 
 
 @pytest.mark.parametrize("update", [Sequential(2), Gradient(3), Multiplicative(2)])
-def test_alternating_updates_serve_either_factor(problem, update, rng):
-    """Both factors in turn, the parts on Hoyer sets: the loss falls all the way."""
+def test_alternating_updates_work_for_either_factor(problem, update, rng):
+    """Both factors in turn, the components on Hoyer sets: the loss decreases."""
     sets = [Columns.same(Nonnegative(), problem.r), Columns.same(Hoyer(0.4), problem.r)]
     data, losses = as_data(problem.X), []
     factors = [
@@ -273,8 +273,8 @@ def test_extrapolation_ends_at_the_nnls_solution_too(rng):
         Extrapolated(Sequential())(factor, stats, Columns.same(Hoyer(0.5), 6), {})
 
 
-def test_greedy_gets_there_in_fewer_changes_than_it_may_make(rng):
-    """One call leaves each row with a gain below tol of its first: the loss is within a small share of the least."""
+def test_greedy_comes_close_to_the_minimum_in_one_call(rng):
+    """One call ends when the gain of each row is below tol times its first gain."""
     stats, X, A = binding(rng)
     factor, _ = Greedy(1e-12)(np.zeros((40, 6), order="F"), stats, Columns.same(Nonnegative(), 6), {})
     first, least = stats.loss(np.zeros((40, 6))), stats.loss(solutions(X, A))

@@ -1,4 +1,4 @@
-"""Whatever is given for a parameter, the answer is a fit, or one sentence that names the parameter."""
+"""Any value of a parameter gives a fit, or one error message that names the parameter."""
 
 import inspect
 from functools import partial
@@ -17,7 +17,7 @@ FIT = {"n_components": 2, "sparsity": 0.3, "max_iter": 2, "tol": 0, "random_stat
 
 
 def by_recipe(**asked):
-    """The residual, the factors, the error as it is told, and the sparsity of the parts; so for each way to fit."""
+    """The residual, factors, reported error and sparsity of a fit; the same for each way to fit."""
     found = pw.ssnmf(X, **FIT | asked)
     return X - found.activations @ found.components, found.factors, found.relative_error, found.sparsity
 
@@ -50,7 +50,7 @@ GIVEN = [
     *(np.array(["a"]), np.array([1j, 2]), np.array(np.nan), np.array([[1.0]]), [[0.1, "a"], [0.1, 0.2]]),
 ]
 SWITCH, AMOUNT, ABSENT = {"True", "False"}, {"1e+300", "3.7"}, {"None"}
-TAKEN = {  # which of these a parameter takes; nothing, where it is not named
+TAKEN = {  # the values that a parameter accepts; none if it is not listed
     "sparsity": {"None", "[None, None]"},
     ("SparseCP", "sparsity"): {"None", "{}"},
     "activation_sparsity": ABSENT,
@@ -74,13 +74,13 @@ CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signatu
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("fit", "name"), CASES)
-def test_a_fit_or_one_sentence(fit, name, tmp_path, monkeypatch):
-    """Which of them it is, is said: nothing may change sides."""
+def test_fit_succeeds_or_error_names_the_parameter(fit, name, tmp_path, monkeypatch):
+    """The expected outcome of each value is listed."""
     monkeypatch.chdir(tmp_path)
     taken = TAKEN.get((fit, name), TAKEN.get(name, set()))
     for value in GIVEN:
         if name == "callback" and callable(value):
-            continue  # what it raises is its own
+            continue  # its own exceptions are raised
         if repr(value) in taken:
             residual, factors, error, sparsity = FITS[fit][0](**{name: value})
             assert all(np.isfinite(f).all() and f.min() >= 0 for f in factors)
@@ -104,7 +104,7 @@ def test_a_function_is_not_a_sparsity(wrong):
             pw.ssnmf(X, 2, sparsity=value)
 
 
-def test_a_set_of_ones_own_is():
+def test_custom_set_is_a_sparsity():
     result = pw.ssnmf(X, 2, sparsity=lambda b, near=None: np.maximum(b, 0), max_iter=2, tol=0)
     assert result.components.min() >= 0
 
@@ -112,7 +112,7 @@ def test_a_set_of_ones_own_is():
 @pytest.mark.parametrize(
     "wrong", [None, "x", 1j, [["a", "b"]], [[1j]], np.array([[None]]), 3.0, [1.0, 2.0], {}, np.mean]
 )
-def test_data_that_is_none(wrong):
+def test_bad_data_is_rejected(wrong):
     for fit in (lambda: pw.ssnmf(wrong, 2), lambda: pw.SparseNMF(2).fit(wrong), lambda: pw.cp(wrong, 2)):
         with pytest.raises((ValueError, TypeError)) as caught:
             fit()
@@ -126,7 +126,7 @@ def test_data_that_is_none(wrong):
         (as_verbosity, [(True, True), (0, False), (2, True), (np.int64(1), True)]),
     ],
 )
-def test_switches(ask, right):
+def test_boolean_parameters(ask, right):
     assert [(value, ask(value)) for value, _ in right] == right
     for wrong in (None, "yes", -1, 0.5, [], np.ones(2)):
         with pytest.raises(ValueError, match=r"give (True or False|0 for no output)"):

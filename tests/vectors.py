@@ -1,4 +1,4 @@
-"""Vectors of all kinds, the sets they are projected to, and what is asserted of the points found."""
+"""Vectors of all kinds, the sets they are projected onto, and assertions on the results."""
 
 import os
 import zlib
@@ -16,7 +16,7 @@ FEASIBLE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
 
 def scattered(rng, m):
-    """Most entries within a few roundings of 1, the rest far below."""
+    """Most entries within a few roundings of 1, the others far below."""
     return np.where(rng.random(m) < 0.6, 1 + ULP * rng.integers(0, 4, m), rng.random(m))
 
 
@@ -83,6 +83,6 @@ def assert_feasible(y, k, case=""):
 
 
 def assert_alike(y, other, tolerance=ALIKE, case=""):
-    """Close, entry by entry (NumPy's own assertion takes too long for thousands of cases)."""
+    """Entrywise close (NumPy's assertion is too slow for thousands of cases)."""
     gap = np.abs(np.asarray(y, dtype=float) - other).max()
     assert gap <= tolerance, f"{y} and {other} differ by {gap:g}; {case}"

@@ -1,6 +1,6 @@
-"""The paper's data, from files of one's own or downloaded: the ORL and CBCL faces, and grey matter of 185 people.
+"""Loaders of the paper's data, from local files or downloaded: ORL and CBCL faces, and grey matter of 185 subjects.
 
-Each gives X and the shape of a picture, or the mask of a volume. Terms and sources are in docs/reproduction.md.
+Each returns X and the shape of an image, or the brain mask. Licences and sources are in docs/reproduction.md.
 """
 
 from .faces import load_cbcl, load_orl

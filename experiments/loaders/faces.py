@@ -1,4 +1,4 @@
-"""The two sets of faces that the paper uses."""
+"""The two datasets of faces that the paper uses."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import numpy as np
 
 from partwise.statistics import Array
 
-from .archive import arrays_in, numbered_files
 from .fetch import Address, download, find
+from .packed_files import arrays_in, numbered_files
 from .pgm import read_pgm
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """A public set of pictures: under which names it is stored, and how to tell that it is whole.
+    """A public set of images: its file names, and how to check that it is complete.
 
-    ``digest`` is the SHA-256 of the pictures' bytes, one after the other in the order of these bytes: it says that
-    they are the right ones however they were packed.
+    ``digest`` is the SHA-256 of the images' bytes in sorted order, so it does not depend on how they were packed.
     """
 
     what: str
@@ -35,39 +34,41 @@ class Pictures:
     inner: str | None = None
 
     def load(self, path: str | os.PathLike[str] | None) -> Array:
-        """The pictures, uint8: from ``path``, from where data is looked for, or downloaded."""
+        """The images as uint8, from ``path``, from the searched folders, or downloaded."""
         place = find(*self.places) if path is None else self._inside(Path(path))
         return download(self.what, self.file, self.addresses, self.read) if place is None else self.read(place)
 
     def read(self, place: Path) -> Array:
-        """The pictures in a folder, an archive or an .npz file, checked."""
+        """Read and check the images in a folder, an archive or an .npz file."""
         pictures = arrays_in(place, "images")[0] if place.suffix == ".npz" else self._unpacked(place)
         if pictures.shape != self.shape or pictures.dtype != np.uint8:
             raise ValueError(
-                f"{place} holds pictures of shape {pictures.shape} and type {pictures.dtype}; "
-                f"{self.what} are {self.shape} and uint8: get them again"
+                f"{place} contains images of shape {pictures.shape} and type {pictures.dtype}; "
+                f"{self.what} are {self.shape} and uint8: download them again"
             )
         if digest(pictures) != self.digest:
-            raise ValueError(f"{place} does not hold {self.what} as they were published: it is damaged; get them again")
+            raise ValueError(f"{place} does not contain {self.what} as published: it is damaged; download them again")
         return pictures
 
     def _inside(self, path: Path) -> Path:
         if not path.exists():
-            raise FileNotFoundError(f"path={str(path)!r} is not there: give the folder or archive of {self.what}")
+            raise FileNotFoundError(f"path={str(path)!r} does not exist: pass the folder or archive of {self.what}")
         return next((path / name for name in self.places if (path / name).exists()), path)
 
     def _unpacked(self, place: Path) -> Array:
         files = numbered_files(place, self.wanted, self.inner)
         if len(files) != self.shape[0]:
-            raise ValueError(f"{place} has {len(files)} of the {self.shape[0]} pictures of {self.what}: get it again")
-        pictures = [read_pgm(raw, f"picture {key} of {place}") for key, raw in files.items()]
+            raise ValueError(
+                f"{place} has {len(files)} of the {self.shape[0]} images of {self.what}: download it again"
+            )
+        pictures = [read_pgm(raw, f"image {key} of {place}") for key, raw in files.items()]
         if odd := {picture.shape for picture in pictures} - {self.shape[1:]}:
-            raise ValueError(f"{place} has a picture of shape {odd.pop()}; those of {self.what} are {self.shape[1:]}")
+            raise ValueError(f"{place} has an image of shape {odd.pop()}; those of {self.what} are {self.shape[1:]}")
         return np.stack(pictures)
 
 
 def digest(pictures: Array) -> str:
-    """The SHA-256 of pictures, whatever their order."""
+    """The SHA-256 of a set of images, independent of their order."""
     return hashlib.sha256(b"".join(sorted(picture.tobytes() for picture in pictures))).hexdigest()
 
 
@@ -96,23 +97,23 @@ CBCL = Pictures(
 
 
 def load_orl(path: str | os.PathLike[str] | None = None) -> tuple[Array, tuple[int, int]]:
-    """The ORL (AT&T) faces, grey values in [0, 1]: 40 people, ten pictures of each.
+    """The ORL (AT&T) faces, with grey values in [0, 1]: ten images of each of 40 people.
 
-    Terms: when using these pictures, give credit to the Olivetti Research Laboratory [1]_.
+    Licence: when using these images, give credit to the Olivetti Research Laboratory [1]_.
 
     Parameters
     ----------
     path : path, optional
         A folder or an archive (.zip, .tar.gz) with s1/1.pgm … s40/10.pgm, or an .npz file with `images`. Without it,
-        the faces are looked for in the folder that PARTWISE_DATA names and in the user's cache, and else downloaded
-        there (extra `bench`). They are compared with the published ones wherever they come from.
+        the folder given by PARTWISE_DATA and the user's cache are searched; if the faces are in neither, they are
+        downloaded to the cache (extra `bench`). They are always compared with the published images.
 
     Returns
     -------
     X : array of shape (400, 10304)
-        Person by person.
+        Ordered by person.
     shape : (112, 92)
-        Of a picture.
+        Of an image.
 
     References
     ----------
@@ -132,13 +133,13 @@ def load_cbcl(
 ) -> tuple[Array, tuple[int, int]]:
     """The training faces of the MIT CBCL face database #1.
 
-    Terms: for research only, with credit to the MIT Center For Biological and Computation Learning.
+    Licence: for research only, with credit to the MIT Center For Biological and Computation Learning.
 
     Parameters
     ----------
     path : path, optional
-        A folder or an archive (.zip, .tar.gz, or the public faces.tar.gz, which holds others) with face/face00001.pgm …
-        face/face02429.pgm, or an .npz file with `images`. Without it, as in `load_orl`.
+        A folder or an archive (.zip, .tar.gz, or the public faces.tar.gz, which contains archives) with
+        face/face00001.pgm … face/face02429.pgm, or an .npz file with `images`. Without it, as in `load_orl`.
     prepared : {"hoyer", "grey"}
         As Hoyer (2004) prepares them, grey values minus their mean, divided by their root mean square, ×.25 + .25,
         clipped to [0, 1]; or grey values in [0, 1].
@@ -147,7 +148,7 @@ def load_cbcl(
     -------
     X : array of shape (2429, 361)
     shape : (19, 19)
-        Of a picture.
+        Of an image.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where data lies, and how it comes there."""
+"""Find data files in local folders, or download them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a file can be had from, and its checksum ("md5:…", "sha256:…") if that is publicly known."""
+    """The URL of a file, and its checksum ("md5:…", "sha256:…") if one is published."""
 
     url: str
     checksum: str | None = None
 
 
 def folders() -> list[Path]:
-    """Where data is looked for: the folder that PARTWISE_DATA names, the user's cache."""
+    """The folders that are searched: PARTWISE_DATA, then the user's cache."""
     named = [Path(os.environ["PARTWISE_DATA"])] if os.environ.get("PARTWISE_DATA") else []
     return [*named, *cache()]
 
 
 def in_words() -> str:
-    """These folders, for messages."""
-    return " or ".join(map(str, folders())) or "a folder that PARTWISE_DATA names"
+    """The searched folders, for messages."""
+    return " or ".join(map(str, folders())) or "the folder given by PARTWISE_DATA"
 
 
 def cache() -> list[Path]:
-    """The folder that downloads go to; none where pooch is missing."""
+    """The folder for downloads, in a list; empty if pooch is not installed."""
     try:
         import pooch
     except ImportError:
@@ -42,35 +42,35 @@ def cache() -> list[Path]:
 
 
 def find(*names: str) -> Path | None:
-    """The first file or folder of these names in the folders where data is looked for."""
+    """The first file or folder of these names in the searched folders."""
     return next((folder / name for folder in folders() for name in names if (folder / name).exists()), None)
 
 
 def download(what: str, file: str, addresses: Sequence[Address], read: Callable[[Path], Read]) -> Read:
-    """What ``read`` makes of ``file``, downloaded to the user's cache from the first address that has it whole.
+    """Download ``file`` to the user's cache from the first address that has it intact, and return ``read(file)``.
 
-    A file that ``read`` refuses with a ValueError is removed again. FileNotFoundError says in a sentence what was
-    tried, and where to put the file by hand.
+    A file that ``read`` rejects with a ValueError is deleted. FileNotFoundError says what was tried, and where to put
+    the file by hand.
     """
     sought = f"{what} are not in {in_words()}"
     if not cache():
-        raise ImportError(f"{sought}, and to download them needs pooch: pip install '.[bench]'")
+        raise ImportError(f"{sought}, and downloading them requires pooch: pip install '.[bench]'")
     folder, failures = cache()[0], []
     if (trouble := _unwritable(folder)) is not None:
         urls = " or ".join(address.url for address in addresses)
         raise FileNotFoundError(
-            f"{sought}, and cannot be downloaded to the last of these ({trouble}): put {file} from {urls} "
-            "into a folder and name it in PARTWISE_DATA"
+            f"{sought}, and cannot be downloaded to {folder} ({trouble}): put {file} from {urls} "
+            "into a folder, and set PARTWISE_DATA to it"
         )
     for address in addresses:
         try:
             return read(_retrieve(address, folder, file))
-        except (OSError, ValueError) as error:  # what requests raises is an OSError, too
+        except (OSError, ValueError) as error:  # exceptions of requests are OSErrors too
             (folder / file).unlink(missing_ok=True)
             failures.append(f"{address.url} ({_reason(error)})")
     raise FileNotFoundError(
         f"{sought}, and could not be downloaded from {' or '.join(failures)}: "
-        f"put {file} into {folder} by hand, or into a folder that PARTWISE_DATA names"
+        f"put {file} into {folder}, or into a folder given by PARTWISE_DATA"
     )
 
 
@@ -91,10 +91,10 @@ def _unwritable(folder: Path) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """In a few words: those of requests quote the address again, and urllib3's objects."""
+    """A short reason; messages of requests repeat the address and show urllib3 objects."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:
-        return f"the server answered {status}"
+        return f"HTTP status {status}"
     if isinstance(error, OSError):
         return f"no connection: {type(error).__name__}"
     return str(error).rstrip(".")
@@ -102,7 +102,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[Any]:
-    """Without pooch's notes on standard error: only the command line speaks."""
+    """Suppress pooch's messages on standard error."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

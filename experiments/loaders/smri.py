@@ -1,4 +1,4 @@
-"""Grey matter of 185 people."""
+"""Grey matter of 185 subjects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from partwise.statistics import Array
 
-from .archive import arrays_in
 from .fetch import find, in_words
+from .packed_files import arrays_in
 
 FILE = "smri_ixi_gm185.npz"
 
@@ -18,23 +18,23 @@ FILE = "smri_ixi_gm185.npz"
 def load_smri(path: str | os.PathLike[str] | None = None) -> tuple[Array, Array]:
     """Grey-matter density of 185 subjects of the IXI study, in [0, 1], at 2 mm, smoothed by 10 mm.
 
-    The set stands in for the SSNMF paper's 269 scans, which are private. It was derived from public segmentations by
-    affine alignment and is not hosted in this form, so that it is never downloaded: the file has to be there.
+    These data replace the paper's 269 scans, which are private. They were derived from public segmentations by affine
+    alignment. They are not available for download in this form: provide the file yourself.
 
-    Terms: IXI (https://brain-development.org/ixi-dataset/) is CC BY-SA 3.0; the segmentations are for research.
+    Licence: IXI (https://brain-development.org/ixi-dataset/) is CC BY-SA 3.0; the segmentations are for research.
 
     Parameters
     ----------
     path : path, optional
         An .npz file with `X` (voxels × subjects, uint8) and `mask` (a box of bool, True for each voxel of X), or a
-        folder with smri_ixi_gm185.npz. Without it, that is looked for as in `load_orl`.
+        folder with smri_ixi_gm185.npz. Without it, the folders of `load_orl` are searched.
 
     Returns
     -------
     X : array of shape (185, 219688), float32
-        The stored bytes divided by 255: ready to be fitted, at half the memory of float64.
+        The stored bytes divided by 255.
     mask : array of shape (71, 92, 71), bool
-        Where the voxels lie: ``volume[mask] = X[i]``.
+        The positions of the voxels: ``volume[mask] = X[i]``.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def load_smri(path: str | os.PathLike[str] | None = None) -> tuple[Array, Array]
     if place is None or not place.is_file():
         where = in_words() if place is None else place.parent
         raise FileNotFoundError(
-            f"{FILE} is not in {where}, and is hosted nowhere: make it from the grey-matter segmentations of IXI "
+            f"{FILE} is not in {where}, and it cannot be downloaded: make it from the grey-matter segmentations of IXI "
             "(https://brain-development.org/ixi-dataset/), with X (voxels × subjects, uint8) and mask (a box of bool), "
-            "and name its folder in PARTWISE_DATA"
+            "and set PARTWISE_DATA to its folder"
         )
     stored, mask = arrays_in(place, "X", "mask")
     if stored.dtype != np.uint8 or stored.ndim != 2 or mask.dtype != bool or np.count_nonzero(mask) != len(stored):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .data import COO as COO
     from .engine.checkpoint import CheckpointWarning as CheckpointWarning
     from .engine.metrics import match_parts as match_parts
-    from .runtime.archive import UnreadableError as UnreadableError
+    from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
     from .engine.validation import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
@@ -53,7 +53,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
         "hoyer_sparsity",
         "sparse_opt",
     ),
-    "runtime.archive": ("UnreadableError",),
+    "runtime.untrusted": ("UnreadableError",),
     "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
     "selection": ("Selection", "select"),
 }

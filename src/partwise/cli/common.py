@@ -42,8 +42,18 @@ def add_data(parser: Any) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether the first column of a table holds row names (default: detect)",
     )
+    add_max_bytes(group)
     group.add_argument("--window", type=int, metavar="N", help="audio: frame length in samples (default: 1024)")
     group.add_argument("--hop", type=int, metavar="N", help="audio: distance between frames in samples (default: 256)")
+
+
+def add_max_bytes(group: Any) -> None:
+    """Add ``--max-bytes``, which `main` passes on to all readers."""
+    group.add_argument(
+        "--max-bytes",
+        metavar="SIZE",
+        help="most memory that a file may take, such as '8 GB' (default: 1000 times its size, half of the free memory)",
+    )
 
 
 def add_verbosity(parser: Any) -> None:
@@ -142,9 +152,18 @@ def print_results(
     """Print results and the files written: as lines, as JSON with ``--json``, not at all with ``--quiet``."""
     files = {what: str(path) for what, path in (targets or {}).items()}
     if options.json:
-        print(json.dumps(plain({**facts, "files": files} if files else facts), ensure_ascii=False))
+        print(visible(json.dumps(plain({**facts, "files": files} if files else facts), ensure_ascii=False)))
     elif not options.quiet:
-        print("\n".join([*lines, *(f"{what + ':':<13}{path}" for what, path in files.items())]))
+        print(visible("\n".join([*lines, *(f"{what + ':':<13}{path}" for what, path in files.items())])))
+
+
+def visible(text: str) -> str:
+    r"""Text with control characters except line feeds as JSON escapes: a name in a file must not control the terminal.
+
+    >>> visible("gene\x1b[2J")
+    'gene\\u001b[2J'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

@@ -113,7 +113,7 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path]) 
     model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
     model.save(targets["model"])
     if "components" in targets:
-        about = cells.described(model)
+        about = cells.fit_record(model)
         write_components(targets["components"], model.components_, table, activations=activations, about=about)
     if "activations" in targets:
         write_activations(targets["activations"], activations, table.sample_names)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from ..version import __version__
 from . import convert, demo, fit, info, select, show, transform
-from .common import FORMATS, UsageError
+from .common import FORMATS, UsageError, visible
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
 COMMANDS = (info, select, fit, show, transform, convert, demo)
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``partwise`` with ``arguments`` (default: ``sys.argv``) and return the exit code."""
     options = parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings(), logged(options.quiet):
+        with warnings.catch_warnings(), logged(options.quiet), memory_for_files(options):
             if not options.debug:
                 warnings.showwarning = lambda warning, *_: print_error(warning, options)
                 warnings.filterwarnings("ignore" if options.quiet else "always", category=UserWarning)
@@ -63,6 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("partwise: interrupted", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def memory_for_files(options: argparse.Namespace) -> Iterator[None]:
+    """Limit the memory that files may take to ``--max-bytes``."""
+    from ..engine.validation import as_bytes
+    from ..runtime.untrusted import limited
+
+    with limited(as_bytes(getattr(options, "max_bytes", None), "max_bytes")):
+        yield
 
 
 @contextmanager
@@ -85,7 +95,7 @@ def print_error(error: Exception | str, options: argparse.Namespace) -> None:
     line = " ".join(with_flags(str(error), vars(options)).split()) or type(error).__name__
     if isinstance(error, OSError) and error.strerror and error.filename:
         line = f"cannot read or write {error.filename}: {error.strerror}"
-    print(f"partwise: {line}", file=sys.stderr)
+    print(f"partwise: {visible(line)}", file=sys.stderr)
 
 
 def with_flags(message: str, names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, check_targets, load_matrix_model, plain
+from .common import PICTURES, add_max_bytes, check_targets, load_matrix_model, plain, visible
 
 if TYPE_CHECKING:
     from ..engine.summary import Summary
@@ -24,6 +24,7 @@ EXAMPLES = """\
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="model file (.pw)")
+    add_max_bytes(parser)
     group = parser.add_argument_group("Output")
     group.add_argument("--png", type=Path, metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
     group.add_argument("--html", type=Path, metavar="FILE", help="write a report: one HTML page that needs no network")
@@ -56,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
         title = options.title or f"{known.n_components} components: {options.model.name}"
         report(model, targets["report"], shape=options.shape, title=title, top=top)
     if options.json:
-        print(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1))
+        print(visible(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1)))
     else:
         print_tables(known, top)
         for what, path in targets.items():
-            print(f"{what}: {path}")
+            print(visible(f"{what}: {path}"))
     return 0
 
 
@@ -79,7 +80,7 @@ def print_tables(known: Summary, top: int) -> None:
 
     facts, components = Table.grid(padding=(0, 2)), Table()
     for name, fact in known.facts().items():
-        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(fact))
+        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(visible(fact)))
     for heading in ("component", "sparsity", "explained", "nonzeros"):
         components.add_column(heading, justify="right")
     components.add_column("strongest features")
@@ -89,7 +90,7 @@ def print_tables(known: Summary, top: int) -> None:
             names = [name.removeprefix("feature ") for name in names]
         explained = "" if known.explained is None else percent(float(known.explained[j]))
         count = int((known.components[j] != 0).sum())
-        components.add_row(str(j), f"{known.sparsity[j]:.4f}", explained, str(count), escape(", ".join(names)))
+        components.add_row(str(j), f"{known.sparsity[j]:.4f}", explained, str(count), escape(visible(", ".join(names))))
     Console().print(facts, components, sep="\n")
 
 

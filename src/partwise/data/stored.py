@@ -7,12 +7,15 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..runtime.npy import mapped
+from ..runtime.untrusted import reading
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Start, Step, named
 from .matrix import Matrix, check_shape, precision
@@ -60,7 +63,9 @@ class Stored:
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
         """Return samples ``first`` to ``end``. They may use the buffer."""
-        rows = np.asarray(self.array[first:end])
+        name = name_of(self.array)
+        with reading(name) if name else nullcontext():
+            rows = np.asarray(self.array[first:end])
         if rows.shape != (end - first, self.shape[1]):
             raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, self.shape[1])}")
         if isinstance(self.array, np.memmap):  # copy, so that this thread waits for the disk and not the computation
@@ -76,6 +81,12 @@ def present_shape(array: Any) -> tuple[int, ...]:
 
         array = zarr.open_array(array.store, path=array.path, mode="r")
     return tuple(array.shape)
+
+
+def name_of(array: Any) -> str:
+    """The file of an array, or an empty string if the array does not know it."""
+    known = (getattr(array, name, "") for name in ("source", "filename", "store_path"))
+    return str(next(filter(None, known), getattr(getattr(array, "file", None), "filename", "")))
 
 
 class StoredFile(Stored):
@@ -116,13 +127,12 @@ def as_stored(X: Any) -> Stored:
     if path.suffix != ".npy":
         raise ValueError(f"X={os.fspath(path)!r} is not a .npy file: open other formats yourself and give the array")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open(path, "rb"):
+            pass
     except OSError as error:
         raise type(error)(f"X={os.fspath(path)!r} cannot be read: {error.strerror}; give the path of a file") from error
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a valid .npy file, or it is truncated: {error}") from error
-    if not isinstance(array, np.memmap):
-        raise ValueError(f"{path} is an .npz archive, not a .npy file: load it and give one of its arrays")
+    with reading(path):
+        array = mapped(path)
     if array.ndim == 2 and array.flags.c_contiguous and hasattr(os, "preadv"):  # missing on Windows
         return StoredFile(path, array.offset, array.shape, array.dtype)
     return Stored(array)

@@ -4,21 +4,7 @@ The generators (`bars`, `swimmer`, `planted`, `nine_by_nine`, `brain_volume`) re
 factors. `load_digits` and `load_swimmer` return X and the shape of an image.
 """
 
-from .bars import bars
-from .brain import brain_volume
-from .ground_truth import GroundTruth
-from .nine_by_nine import nine_by_nine
-from .planted import planted
 from .small import load_digits, load_swimmer
-from .swimmer import swimmer
+from .synthetic import GroundTruth, bars, brain_volume, nine_by_nine, planted, swimmer
 
-__all__ = [
-    "GroundTruth",
-    "bars",
-    "brain_volume",
-    "load_digits",
-    "load_swimmer",
-    "nine_by_nine",
-    "planted",
-    "swimmer",
-]
+__all__ = ["GroundTruth", "bars", "brain_volume", "load_digits", "load_swimmer", "nine_by_nine", "planted", "swimmer"]

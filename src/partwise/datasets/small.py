@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from ..statistics import Array
-from .swimmer import swimmer
+from .synthetic import swimmer
 
 
 def load_digits() -> tuple[Array, tuple[int, int]]:
-    """Load scikit-learn's handwritten digits, grey values 0 to 16.
+    """Load scikit-learn's handwritten digits, grey values 0 to 16: X and the shape of an image.
 
     Terms: CC BY 4.0, E. Alpaydin, C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI.
-
-    Returns
-    -------
-    X : array of shape (1797, 64)
-    shape : (8, 8)
-        Shape of an image.
 
     Examples
     --------
@@ -30,18 +24,9 @@ def load_digits() -> tuple[Array, tuple[int, int]]:
 
 
 def load_swimmer() -> tuple[Array, tuple[int, int]]:
-    """Load the commonly used version of the Swimmer dataset: 256 binary images of 20 × 11 pixels, 17 parts.
+    """Load the commonly used version of the Swimmer dataset, 256 binary images: X and the shape of an image.
 
-    The images are generated, not downloaded. ``swimmer((20, 11), torso=10, limb=4)`` gives the same images in the same
-    order, with their parts.
-
-    Terms: CC0.
-
-    Returns
-    -------
-    X : array of shape (256, 220)
-    shape : (20, 11)
-        Shape of an image.
+    ``swimmer((20, 11), torso=10, limb=4)`` gives the same images in the same order, with their 17 parts. Terms: CC0.
 
     Examples
     --------

@@ -5,6 +5,7 @@ A short fit to an excerpt of X answers both: first without the constraint, then 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..data import Chunked, Data, Matrix
-from ..projections import Hoyer, HoyerBetween, Nonnegative, Projection
+from ..projections import FreeNorm, Hoyer, HoyerBetween, Nonnegative, Projection
 from ..statistics import Array
 from ..updates import Columns, Sequential, Sets
 from .blocks import Block
@@ -82,9 +83,11 @@ def evenly(which: Array, most: int) -> Array:
     return which[np.linspace(0, len(which) - 1, min(len(which), most)).astype(int)]
 
 
-def advise(data: Matrix | Chunked, sets: Columns) -> None:
-    """Warn if the sparsity in ``sets`` costs much, and say what to do; once for the same data and sets."""
-    asked = [s for s in sets if isinstance(s, Hoyer | HoyerBetween)]
+def advise(data: Data, sets: Sets) -> None:
+    """Warn if the sparsity of the components costs much, and say what to do; once for the same data and sets."""
+    if not isinstance(data, Matrix | Chunked) or not isinstance(sets, Columns) or muted(CapacityWarning):
+        return
+    asked = [s for s in (s.unit if isinstance(s, FreeNorm) else s for s in sets) if isinstance(s, Hoyer | HoyerBetween)]
     if len(asked) < len(sets) or tuple(asked) in ADVISED.setdefault(data, set()):
         return
     ADVISED[data].add(tuple(asked))
@@ -119,6 +122,16 @@ def too_few_to_cover(data: Matrix | Chunked, asked: Sequence[Hoyer | HoyerBetwee
     """
     covered = sum(s.l1_range(data.shape[1])[1] ** 2 for s in asked)
     return bool(covered < np.count_nonzero(data.sqnorms(1)))
+
+
+def muted(category: type[Warning]) -> bool:
+    """Whether the user's filters ignore all warnings of a category, so that they need not be prepared."""
+    actions = (
+        action
+        for action, text, kind, module, _ in warnings.filters
+        if issubclass(category, kind) and not text and not module
+    )
+    return next(actions, "default") == "ignore"
 
 
 def in_words(asked: Sequence[Hoyer | HoyerBetween]) -> str:

@@ -23,7 +23,7 @@ from .starts import Factors
 
 
 @dataclass
-class Running:
+class BatchLearner:
     """Parts, and the discounted statistics of all batches so far.
 
     Attributes
@@ -95,14 +95,14 @@ class Epochs:
     def __init__(
         self,
         data: Matrix | Chunked,
-        running: Running,
+        learner: BatchLearner,
         encoder: Block,
         block: Block,
         size: int,
         forget: float,
         rng: np.random.Generator | None,
     ) -> None:
-        self.data, self.running, self.encoder, self.block = data, running, encoder, block
+        self.data, self.learner, self.encoder, self.block = data, learner, encoder, block
         self.size, self.forget, self.rng = size, forget, rng
         self.steps = 0  # batches so far
         self.total = 0.0
@@ -110,7 +110,7 @@ class Epochs:
     @property
     def factors(self) -> Factors:
         """The parts; activations are forgotten."""
-        return [None, self.running.parts]
+        return [None, self.learner.parts]
 
     def first_loss(self, mode: int) -> float:
         """The loss without any activations, since none are known yet."""
@@ -121,7 +121,7 @@ class Epochs:
         self.total, whole = 0.0, min(self.size, self.data.shape[0])
         for batch in batches(self.data, self.size, self.rng if self.steps else None):
             n = batch.shape[0]
-            self.total += n * self.running.step(batch, self.encoder, self.block, self.forget ** (n / whole))
+            self.total += n * self.learner.step(batch, self.encoder, self.block, self.forget ** (n / whole))
             self.steps += 1
         return np.inf
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,19 +27,17 @@ BAR = 12
 PLAIN_SECONDS = 10  # between two lines in a log
 
 
-@contextmanager
-def progress_line(label: str, console: Console | None = None, modes: Sequence[int] = (1,)) -> Iterator[Callback]:
+def progress_line(
+    label: str, console: Console | None = None, modes: Sequence[int] = (1,)
+) -> AbstractContextManager[Callback]:
     """A callback that keeps a line on the terminal (standard error).
 
-    It shows the iteration, the relative error, the range of the sparsity of the factors of these ``modes`` (the parts;
-    what a sparsity is asked of), the loss, and the time left if all iterations are needed; a narrow terminal shows
-    less. Where standard error is neither a terminal nor a notebook, a plain line is printed for the start, every ten
-    seconds, and for the end.
+    It shows the iteration, the relative error, the range of the sparsity of the factors of these ``modes``, the loss,
+    and the time left if all iterations are needed; a narrow terminal shows less. If standard error is neither a
+    terminal nor a notebook, a plain line is printed at the start, every ten seconds, and at the end.
     """
     console = console or Console(stderr=True)
-    shown = plain_lines(label, console) if not drawn(console) else live_line(label, console, modes)
-    with shown as tell:
-        yield tell
+    return live_line(label, console, modes) if drawn(console) else plain_lines(label, console)
 
 
 def drawn(console: Console) -> bool:
@@ -70,29 +68,25 @@ def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Ca
 @contextmanager
 def plain_lines(label: str, console: Console) -> Iterator[Callback]:
     """A line now and then, for a log."""
-    last: Iteration | None = None
-    printed: Iteration | None = None
+    left: list[Iteration] = []  # the last iteration, unless it was printed
+    next_time = -np.inf
 
-    def show() -> None:
-        nonlocal printed
-        if last is not None and last is not printed:
-            printed = last
-            console.out(
-                f"{label}: iteration {last.n_iter} of {last.max_iter}, relative error {last.relative_error:.4f}, "
-                f"{last.seconds:.1f} s",
-                highlight=False,
-            )
+    def show(one: Iteration) -> None:
+        error = f"relative error {one.relative_error:.4f}"
+        console.out(f"{label}: iteration {one.n_iter} of {one.max_iter}, {error}, {one.seconds:.1f} s", highlight=False)
 
     def tell(iteration: Iteration) -> None:
-        nonlocal last
-        last = iteration
-        if printed is None or iteration.seconds - printed.seconds >= PLAIN_SECONDS:
-            show()
+        nonlocal next_time
+        left[:] = [iteration]
+        if iteration.seconds >= next_time:
+            show(left.pop())
+            next_time = iteration.seconds + PLAIN_SECONDS
 
     try:
         yield tell
     finally:
-        show()
+        for one in left:
+            show(one)
 
 
 @contextmanager

@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import numpy.typing as npt
 
 from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
 from ..statistics import Array
-from .validation import as_columns, as_count
+from .validation import Sparsity, as_columns, as_count
+
+
+class FittedEstimator(Protocol):
+    """A fitted estimator, as type checkers see it."""
+
+    components_: Array
+
+
+class HasComponents(Protocol):
+    """A `Result` or a `Summary`, as type checkers see it."""
+
+    @property
+    def components(self) -> Array: ...
+
+
+Model: TypeAlias = FittedEstimator | HasComponents | npt.ArrayLike
 
 
 @dataclass(frozen=True)
@@ -106,7 +122,7 @@ class Summary:
         return strongest(np.asarray(self.activations[:, part]), self.sample_names, "sample", top)
 
 
-def summary(model: Any) -> Summary:
+def summary(model: Model) -> Summary:
     """Summarise ``model``: a `Result`, a fitted estimator, or an array of components (r × features).
 
     >>> found = summary([[3.0, 0.0, 4.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
@@ -118,30 +134,31 @@ def summary(model: Any) -> Summary:
     if hasattr(model, "components_"):
         return _of_estimator(model)
     if hasattr(model, "factors") and hasattr(model, "components"):
-        return Summary(
-            as_parts(model.components),
-            model.sparsity,
-            n_samples=len(model.activations),
-            activations=model.activations,
-            relative_error=float(model.relative_error),
-            losses=model.losses,
-            times=model.times,
-            n_iter=model.n_iter,
-            stop_reason=model.stop_reason,
-        )
-    if hasattr(model, "factors") or hasattr(model, "factors_"):
-        raise ValueError(
-            f"this {type(model).__name__} is of a tensor, whose components are not rows: give the transposed factor of "
-            "one mode (factors[mode].T)"
-        )
+        return _of_result(model)
+    for name in ("factors", "factors_"):
+        if hasattr(model, name):
+            raise ValueError(
+                f"this {type(model).__name__} is of a tensor, whose components are not rows: give the transposed "
+                f"factor of one mode ({name}[mode].T)"
+            )
     if hasattr(model, "fit"):
         raise ValueError(f"this {type(model).__name__} is not fitted: call fit first")
-    parts = as_parts(model)
+    parts = as_matrix(model)
     return Summary(parts, np.asarray(hoyer_sparsity(parts, axis=1)))
 
 
+def _of_result(result: Any) -> Summary:
+    same = ("sparsity", "activations", "losses", "times", "n_iter", "stop_reason")
+    return Summary(
+        as_matrix(result.components),
+        n_samples=len(result.activations),
+        relative_error=float(result.relative_error),
+        **{name: getattr(result, name) for name in same},
+    )
+
+
 def _of_estimator(model: Any) -> Summary:
-    parts = as_parts(model.components_)
+    parts = as_matrix(model.components_)
     explained, recipe = getattr(model, "explained_", None), getattr(model, "recipe", None)
     sparsity = getattr(model, "sparsity", None)
     if recipe == "grouped":
@@ -171,21 +188,20 @@ def _of_estimator(model: Any) -> Summary:
     )
 
 
-def as_parts(components: Any) -> Array:
-    """Validate ``components`` and return them as an array (r × features), finite and nonnegative."""
-    sparse: Any = components if sp.issparse(components) else None
-    parts = np.asarray(components if sparse is None else sparse.toarray())
-    if parts.dtype.kind not in "buif":
-        raise ValueError(f"components are of type {type(components).__name__}: give a Result, a model, or an array")
-    if parts.ndim != 2 or not parts.size:
-        raise ValueError(f"components have shape {parts.shape}: give components × features, one component per row")
-    if not np.isfinite(parts).all() or parts.min() < 0:
-        worst = parts[~(parts >= 0) | ~np.isfinite(parts)][0]
-        raise ValueError(f"components contain {worst}: they must be finite and nonnegative")
-    return parts if parts.dtype.kind == "f" else parts.astype(float)
+def as_matrix(values: Any, name: str = "components", form: str = "components × features") -> Array:
+    """Validate ``values``, which the user knows by ``name``, and return them as an array, finite and nonnegative."""
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} are of type {type(values).__name__}: give a Result, a model, or an array of numbers")
+    if array.ndim != 2 or not array.size:
+        raise ValueError(f"{name} have shape {array.shape}: give {form}")
+    if not np.isfinite(array).all() or array.min() < 0:
+        worst = array[~(array >= 0) | ~np.isfinite(array)][0]
+        raise ValueError(f"{name} contain {worst}: they must be finite and nonnegative")
+    return array if array.dtype.kind == "f" else array.astype(float)
 
 
-def asked_intervals(sparsity: Any, r: int) -> Array | None:
+def asked_intervals(sparsity: Sparsity, r: int) -> Array | None:
     """The requested sparsity of ``r`` components, a row (lo, hi) for each, nan if there is none; None if all are nan.
 
     >>> asked_intervals([0.5, (None, 0.4)], 2)

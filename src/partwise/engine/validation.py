@@ -10,13 +10,18 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method
+from ..statistics import Array
 from ..updates import Columns, Known
+
+OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
+Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 class CapacityWarning(UserWarning):
@@ -123,7 +128,7 @@ def as_penalties(l1: Any, l2: Any, sets: Sequence[Columns]) -> list[tuple[float,
     return penalties
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """Return a NumPy Generator, given a random state as in scikit-learn and NumPy."""
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -136,7 +141,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
 
 
-def as_columns(sparsity: Any, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
+def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
     """Return the sets for a requested ``sparsity``, one for each of ``r`` columns.
 
     None is y ≥ 0. A number or a tuple (lo, hi) applies to all columns. A list or array has one entry for each column: a

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+import numpy.typing as npt
 
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
 from ..engine.natural import advise
-from ..engine.online import Epochs, Running, batches
+from ..engine.online import BatchLearner, Epochs, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
+    Seed,
+    Sparsity,
     as_amount,
     as_columns,
     as_count,
@@ -25,7 +28,6 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
-from ..statistics import Array
 from ..updates import Sequential
 from .base import Parts, as_output
 from .fits import progress, warn_if_exhausted
@@ -66,22 +68,14 @@ class MiniBatchSparseNMF(Parts):
 
     Attributes
     ----------
-    components_, sparsity_, n_components_, n_features_in_
-        As in `SparseNMF`.
+    components_, sparsity_, reconstruction_err_, time_curve_, stop_reason_, data_shape_, n_features_in_
+        As in `SparseNMF`. `partial_fit` sets only the first two and the last.
     n_iter_ : int
         Number of passes over X in `fit`.
     n_steps_ : int
         Number of batches so far.
     loss_curve_ : array
         Mean of ½‖x − model‖² over the samples, without penalties, for each pass over X in `fit`.
-    reconstruction_err_ : float
-        ‖X − activations · components_‖ (Frobenius), after `fit`.
-    time_curve_ : array
-        Seconds since the start of `fit`, for each entry of ``loss_curve_``.
-    stop_reason_ : str
-        Why `fit` stopped.
-    data_shape_ : tuple
-        Shape of X in `fit`, (samples, features).
 
     See Also
     --------
@@ -97,29 +91,27 @@ class MiniBatchSparseNMF(Parts):
     ((16, 64), True)
     """
 
-    _running: Running
-    _block: Block
     _encoder: Block
 
     def __init__(
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
+        sparsity: Sparsity = None,
         batch_size: int = 1024,
         forget_factor: float = 0.7,
         component_sweeps: int = 1,
-        l1: Any = 0.0,
-        l2: Any = 0.0,
-        fixed_components: Any = None,
+        l1: float | Sequence[float] = 0.0,
+        l2: float | Sequence[float] = 0.0,
+        fixed_components: npt.ArrayLike | None = None,
         missing: str = "error",
-        init: Any = "samples",
+        init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
         tol: float = 1e-4,
         max_time: float | None = None,
         shuffle: bool = True,
         memory_limit: int | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -140,37 +132,37 @@ class MiniBatchSparseNMF(Parts):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
-        """Learn from one batch of samples."""
+    def partial_fit(self, X: Any, y: object = None, *, observed: Any = None) -> Self:
+        """Learn from one batch of samples. Entries where ``observed`` is False are missing."""
         first = not hasattr(self, "components_")
-        data = self._validated(X, reset=first)
+        data = self._validated(X, first, observed)
         if not isinstance(data, Matrix):
             raise ValueError(
                 "partial_fit needs a batch that fits in memory: use fit, which reads larger data in batches"
             )
         if first:
             self._begin(data)
-        elif not hasattr(self, "_running"):
+        elif not hasattr(self, "_learner"):
             raise ValueError(
                 "custom constraints cannot be saved, so partial_fit is unavailable on this model: fit a new one"
             )
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
-        self._running.step(data, self._encoder, self._block, forget)
+        self._learner.step(data, self._encoder, self._block, forget)
         self.n_steps_ += 1
-        self._store_parts(self._running.parts.T)
+        self._store_parts(self._learner.parts.T)
         return self
 
-    def fit(self, X: Any, y: Any = None) -> MiniBatchSparseNMF:
-        """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence."""
-        self._fit(X)
+    def fit(self, X: Any, y: object = None, *, observed: Any = None) -> Self:
+        """Learn from X (samples × features, nonnegative) in batches, with several passes until convergence.
+
+        Entries where ``observed`` is False are missing.
+        """
+        self.fit_transform(X, observed=observed)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: object = None, *, observed: Any = None) -> Any:
         """Learn from X and return the activations of its samples."""
-        return as_output(self._fit(X).activations)
-
-    def _fit(self, X: Any) -> Any:
-        data = self._validated(X, reset=True)
+        data = self._validated(X, reset=True, observed=observed)
         if not data.complete:
             check_seen(data.counts(1))
         size, most = as_count(self.batch_size, "batch_size"), as_count(self.max_iter, "max_iter")
@@ -182,17 +174,17 @@ class MiniBatchSparseNMF(Parts):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
-            epochs = Epochs(data, self._running, self._encoder, self._block, size, forget, rng)
+            epochs = Epochs(data, self._learner, self._encoder, self._block, size, forget, rng)
             watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
             iterate(epochs, watch, order=(1,))
-        self._store_parts(self._running.parts.T)
+        self._store_parts(self._learner.parts.T)
         self.n_iter_, self.n_steps_, self.stop_reason_ = watch.n_iter, epochs.steps, watch.reason
         self.loss_curve_, self.time_curve_ = np.array(watch.losses[1:]) / data.shape[0], np.array(watch.times[1:])
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         solved = self._solve(data)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         warn_if_exhausted(watch)
-        return solved
+        return as_output(solved.activations)
 
     def _begin(self, data: Matrix) -> None:
         """Initialize the components and their constraints."""
@@ -209,10 +201,8 @@ class MiniBatchSparseNMF(Parts):
         if known is not None:
             self._block = self._block.keeping(known)
             sets[1] = known.kept(sets[1])
-        self._running = Running(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
+        self._learner = BatchLearner(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """Activations of the samples of X: the exact solution of nonnegative least squares."""
-        check_is_fitted(self, "components_")
-        return super().transform(X, observed=observed)
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..engine.blocks import Block
-from ..engine.online import Running
+from ..engine.online import BatchLearner
 from ..engine.origins import ORIGINS
+from ..engine.validation import as_bytes
 from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
+from ..runtime.untrusted import limited
 from ..statistics import Array, Stats
 from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
-from .base import kept_activations, kept_mask, kept_names, kept_origin, kept_shape
+from .base import KEPT, kept_names
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .tensor import SparseCP, sparsities
@@ -25,30 +27,23 @@ CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSpa
 SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
 BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Path, Pivot, Rows, Sequential)}
 
-SHAPES: dict[str, tuple[str, ...]] = {  # r components of m features; equal letters are equal lengths
+ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of floats, or another type
     "components_": ("r", "m"),
     "sparsity_": ("r",),
     "explained_": ("r",),
     "scaling_": ("r", "r"),
+    "weights_": ("r",),
     "loss_curve_": ("t",),
     "time_curve_": ("t",),
-    "activations_": ("n", "r"),
-    "weights_": ("r",),
-}
-NUMBERS: dict[str, Any] = {
+    "factors_": list,
+    "feature_names_in_": list,
     "n_features_in_": int,
     "n_iter_": int,
     "n_steps_": int,
-    "reconstruction_err_": (int, float),
+    "reconstruction_err_": float,
     "stop_reason_": str,
     "data_shape_": tuple,
-    "part_shape_": tuple,
 }
-MASK = "part_mask_"
-ORIGIN = "origin_"
-NAMES = {"feature_names_in_": "m", "sample_names_": "n"}
-NEEDED = ("components_", "sparsity_", "n_features_in_")
-OF_TENSORS = ("factors_", "weights_", "loss_curve_", "n_iter_", "reconstruction_err_", "stop_reason_")
 OUTPUTS = ("default", "pandas", "polars")
 
 
@@ -60,7 +55,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Array] = {}
     notes: dict[str, str] = {}
 
-    def stored(value: Any, name: str) -> Any:
+    def stored(value: object, name: str) -> Any:
         found: dict[str, Array] = {}
         try:
             plain = packed(value, name, found, BLOCKS | ORIGINS)
@@ -70,9 +65,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         arrays.update(found)
         return plain
 
-    names = OF_TENSORS if isinstance(model, SparseCP) else (*SHAPES, *NUMBERS, MASK, ORIGIN)
-    attributes = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    attributes |= {name: [str(n) for n in getattr(model, name)] for name in NAMES if hasattr(model, name)}
+    attributes = {name: getattr(model, name) for name in (*ATTRIBUTES, *KEPT) if hasattr(model, name)}
+    names = attributes.keys() & {"feature_names_in_", "sample_names_"}
+    attributes |= {name: list(map(str, attributes[name])) for name in names}
+    if isinstance(model, SparseCP):
+        del attributes["sparsity_"]  # that of the factors
     header: Header = {
         "kind": "model",
         "class": kind,
@@ -81,7 +78,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "encoder": stored(model._encoder, "encoder"),
         "output": getattr(model, "_sklearn_output_config", {}).get("transform", "default"),
     }
-    running = getattr(model, "_running", None)
+    running = getattr(model, "_learner", None)
     if running is not None:
         stats = (running.stats.cross, running.stats.gram, running.stats.sqnorm)
         header["block"] = stored(model._block, "block")
@@ -89,11 +86,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write(path, {**header, "not_stored": notes}, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) -> Any:
     """Load a model that was saved with ``model.save``.
 
     The loaded model gives bit-identical results in `transform` and, for `MiniBatchSparseNMF`, in `partial_fit`.
-    Loading executes no code from the file. A damaged or foreign file raises a `ValueError`.
+    Loading executes no code from the file. A damaged or foreign file, or one that takes more memory than ``max_bytes``,
+    raises an `UnreadableError`. The default limit is 1000 times the size of the file, and half of the free memory.
 
     Examples
     --------
@@ -104,14 +102,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(f"{folder}/parts.pw")
     SparseNMF(n_components=2, random_state=0, sparsity=0.5)
     """
-    header, arrays = read(path)
+    with limited(as_bytes(max_bytes, "max_bytes")):
+        header, arrays = read(path)
     if header.get("kind") == "checkpoint":
         raise UnreadableError(
             f"{os.fspath(path)} is a checkpoint, not a model: pass it as resume_from to continue the fit"
         )
     try:
         return restored(header, arrays)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
+    except Exception as error:
         raise UnreadableError(f"{os.fspath(path)} is not a valid model file: {error}") from error
 
 
@@ -124,8 +123,12 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     params = {k: v for k, v in header["params"].items() if k in known and f"params.{k}" not in left_out}
     model = kind(**unpacked({"dict": params}, arrays, SETS))
     attributes = unpacked({"dict": header["attributes"]}, arrays, ORIGINS)
-    for name, value in (checked_tensor if kind is SparseCP else checked)(attributes).items():
+    found = checked({name: attributes[name] for name in ATTRIBUTES if name in attributes}, kind)
+    for name, value in found.items():
         setattr(model, name, value)
+    kept = {name.removesuffix("_"): attributes[name] for name in KEPT if name in attributes}
+    if kept:
+        model.keep(**kept)
     model._encoder = checked_block(header["encoder"], arrays, model.n_components_)
     if kind is MiniBatchSparseNMF:
         resume_learning(model, header, arrays)
@@ -134,75 +137,47 @@ def restored(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     return model
 
 
-def checked(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a matrix model, validated."""
-    found = {name: attributes[name] for name in (*SHAPES, *NUMBERS, MASK, ORIGIN, *NAMES) if name in attributes}
-    missing = [name for name in NEEDED if name not in found]
+def checked(found: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """The attributes of a model, validated and completed."""
+    needed = ("factors_", "weights_") if kind is SparseCP else ("components_", "sparsity_", "n_features_in_")
+    missing = [name for name in needed if name not in found]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
-    sizes = checked_sizes(found, SHAPES)
-    check_components(found)
-    for name in [name for name in NAMES if name in found]:
-        found[name] = kept_names(found[name])
-        if sizes.setdefault(NAMES[name], len(found[name])) != len(found[name]):
-            raise ValueError(f"{name} has {len(found[name])} entries instead of {sizes[NAMES[name]]}")
+    factors = {f"factors_[{mode}]": factor for mode, factor in enumerate(found.get("factors_", ()))}
+    shapes = ATTRIBUTES | {name: (name, "r") for name in factors}
+    sizes = {"m": found["n_features_in_"]} if "n_features_in_" in found else {}
+    for name, value in (found | factors).items():
+        check_attribute(name, value, shapes[name], sizes)
+        nonnegative = name in ("components_", "scaling_", "weights_", *factors)
+        if nonnegative and not (value.size and np.isfinite(value).all() and value.min() >= 0):
+            raise ValueError(f"{name} is empty, or has negative or non-finite values")
+    if kind is SparseCP:
+        if len(factors) < 2 or len({factor.dtype for factor in factors.values()}) > 1:
+            raise ValueError("factors_ is too short, or its arrays have different types")
+        found["sparsity_"] = sparsities(found["factors_"])
+    if "feature_names_in_" in found:
+        found["feature_names_in_"] = kept_names(found["feature_names_in_"])
+        if len(found["feature_names_in_"]) != sizes["m"]:
+            raise ValueError(f"feature_names_in_ does not have {sizes['m']} entries")
+    if "data_shape_" in found:
+        samples, features = found["data_shape_"]
+        if type(samples) is not int or samples < 1 or features != sizes["m"]:
+            raise ValueError(f"data_shape_ is {found['data_shape_']}, but components have {sizes['m']} features")
     return {**found, "n_components_": sizes["r"]}
 
 
-def checked_tensor(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a tensor model, validated."""
-    found = {name: attributes[name] for name in OF_TENSORS if name in attributes}
-    factors = {f"factors_[{mode}]": factor for mode, factor in enumerate(found["factors_"])}
-    sizes = checked_sizes(found | factors, SHAPES | {name: (name, "r") for name in factors})
-    if len(factors) < 2 or "weights_" not in found or len({f.dtype for f in factors.values()}) > 1:
-        raise ValueError("factors_ and weights_ are missing or inconsistent")
-    for name, value in (*factors.items(), ("weights_", found["weights_"])):
-        check_nonnegative(name, value)
-    return {**found, "n_components_": sizes["r"], "sparsity_": sparsities(found["factors_"])}
+def check_attribute(name: str, value: object, wanted: tuple[str, ...] | type, sizes: dict[str, int]) -> None:
+    """Check the type or the shape of an attribute; ``sizes`` are the lengths that the letters of shapes stand for."""
+    if isinstance(wanted, type):
+        if type(value) is not wanted:
+            raise ValueError(f"{name}={value!r} has the wrong type")
+    elif not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(wanted):
+        raise ValueError(f"{name} is not a {len(wanted)}-D array of floats")
+    elif any(sizes.setdefault(letter, n) != n for letter, n in zip(wanted, value.shape, strict=True)):
+        raise ValueError(f"{name} has shape {value.shape}, which does not match the other attributes")
 
 
-def checked_sizes(found: Mapping[str, Any], shapes: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """Check types and shapes; return the length of each letter in ``shapes``."""
-    sizes: dict[str, int] = {}
-    for name in [name for name in shapes if name in found]:
-        letters, value = shapes[name], found[name]
-        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim != len(letters):
-            raise ValueError(f"{name} is not a {len(letters)}-D array of floats")
-        if any(sizes.setdefault(s, n) != n for s, n in zip(letters, value.shape, strict=True)):
-            raise ValueError(f"{name} has shape {value.shape}, which does not match the other attributes")
-    for name, kind in NUMBERS.items():
-        if name in found and (not isinstance(found[name], kind) or isinstance(found[name], bool)):
-            raise ValueError(f"{name}={found[name]!r} has the wrong type")
-    return sizes
-
-
-def check_nonnegative(name: str, values: Array) -> None:
-    """Raise if values are empty, negative or not finite."""
-    if not (values.size and np.isfinite(values).all() and values.min() >= 0):
-        raise ValueError(f"{name} is empty, or has negative or non-finite values")
-
-
-def check_components(found: dict[str, Any]) -> None:
-    """Raise if components, activations and the attributes about them are inconsistent."""
-    components = found["components_"]
-    if found["n_features_in_"] != components.shape[1]:
-        raise ValueError(f"components_ has shape {components.shape}, but n_features_in_ is {found['n_features_in_']}")
-    for name in [name for name in ("components_", "scaling_") if name in found]:
-        check_nonnegative(name, found[name])
-    if "activations_" in found:
-        kept_activations(found["activations_"], len(components))
-    if "part_shape_" in found:
-        kept_shape(found["part_shape_"], components.shape[1])
-    if MASK in found:
-        found[MASK] = kept_mask(found[MASK], components.shape[1])
-    if ORIGIN in found:
-        found[ORIGIN] = kept_origin(found[ORIGIN], components.shape[1])
-    shape = found.get("data_shape_", (1, components.shape[1]))
-    if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape) or shape[1] != components.shape[1]:
-        raise ValueError(f"data_shape_ is {shape}, but components have {components.shape[1]} features")
-
-
-def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | None:
+def checked_block(plain: object, arrays: Mapping[str, Array], r: int) -> Block | None:
     """The update and its constraint sets for ``r`` components, validated, or None."""
     block = unpacked(plain, arrays, BLOCKS)
     if block is None:
@@ -218,7 +193,7 @@ def checked_block(plain: Any, arrays: Mapping[str, Array], r: int) -> Block | No
     return block
 
 
-def resume_learning(model: Any, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def resume_learning(model: MiniBatchSparseNMF, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Restore the running statistics that `partial_fit` continues from."""
     parts = np.array(model.components_.T, order="F")
     block = checked_block(header.get("block"), arrays, len(model.components_))
@@ -231,4 +206,7 @@ def resume_learning(model: Any, header: Mapping[str, Any], arrays: Mapping[str, 
         raise ValueError("the running statistics do not match the components")
     if not np.isfinite(cross).all() or not np.isfinite(own).all():
         raise ValueError("the running statistics are not finite")
-    model._block, model._running = block, Running(parts, Stats(np.asfortranarray(cross), own, sqnorm), running["state"])
+    model._block, model._learner = (
+        block,
+        BatchLearner(parts, Stats(np.asfortranarray(cross), own, sqnorm), running["state"]),
+    )

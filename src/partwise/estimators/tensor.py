@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -15,6 +16,7 @@ from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import with_options
+from ..engine.validation import Seed, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
 from ..statistics import Array
@@ -49,13 +51,8 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     weights_ : array of shape (n_components,)
     sparsity_ : dict {mode: array of shape (n_components,)}
         Achieved sparsity in each mode (nan for a zero column).
-    reconstruction_err_ : float
-        ‖X − model‖ (Frobenius).
-    n_iter_ : int
-    loss_curve_ : array
-        ½‖X − model‖² at the start and after each iteration.
-    stop_reason_ : str
-        Why the fit stopped.
+    reconstruction_err_, n_iter_, loss_curve_, stop_reason_
+        As in `SparseNMF`.
 
     See Also
     --------
@@ -76,14 +73,14 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
+        sparsity: Mapping[int, Sparsity] | None = None,
         init: Any = None,
         n_init: int = 1,
         max_iter: int = 200,
         tol: float | None = None,
         max_time: float | None = None,
         n_threads: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -97,12 +94,12 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> SparseCP:
+    def fit(self, X: Any, y: object = None) -> Self:
         """Factorize X (samples × … × …, nonnegative)."""
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: object = None) -> Array:
         """Factorize X and return the activations of its samples."""
         data = as_tensor(X)
         best = best_of_starts(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
@@ -135,16 +132,17 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Activations of the samples of X: the exact solution of nonnegative least squares."""
         return as_output(self._solve(X)[0])
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: npt.ArrayLike) -> Array:
         """Reconstruct samples from activations: a tensor with one slice per row of X."""
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != self.n_components_:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.n_components_} components")
+        activations = check_array(X, dtype=[np.float64, np.float32])
+        n, r = activations.shape
+        if r != self.n_components_:
+            raise ValueError(f"X has {r} columns, but the model has {self.n_components_} components")
         rest = self.factors_[1:]
-        return np.asarray(X @ khatri_rao(rest).T).reshape(len(X), *map(len, rest))
+        return np.asarray(activations @ khatri_rao(rest).T).reshape(n, *map(len, rest))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: object = None) -> float:
         """Share of ‖X‖² that the model explains; at most 1."""
         return 1 - self._solve(X)[1] ** 2
 
@@ -155,6 +153,13 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if data.shape[1:] != wanted:
             raise ValueError(f"X has samples of shape {data.shape[1:]}, but the model expects shape {wanted}")
         return encode(data, self.factors_[1:], self._encoder)
+
+    def plot(self, mode: int = 1, shape: Sequence[int] | None = None, **options: Any) -> Any:
+        """Draw the columns of ``factors_[mode]`` with `partwise.plotting.gallery`, which takes the same options."""
+        from ..plotting import gallery
+
+        check_is_fitted(self)
+        return gallery(self.factors_[mode].T, shape, **options)
 
     def to_tensorly(self) -> Any:
         """Copy the model to a tensorly `CPTensor` (NumPy backend)."""

@@ -57,13 +57,6 @@ class BrainNMF(SparseNMF):
         parameters=[*_inherited.parameters.values(), inspect.signature(__init__).parameters["mask"]]
     )  # scikit-learn reads the parameters from the signature
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
-        """Activations of images, one row each: the exact solution of nonnegative least squares.
-
-        ``observed`` (images × voxels) is True where a value is observed.
-        """
-        return super().transform(X, observed=observed)
-
     def inverse_transform(self, X: Any) -> Any:
         """Reconstruct images from activations, as one 4-D image."""
         return self.masker_.inverse_transform(super().inverse_transform(X))
@@ -101,11 +94,8 @@ def _fitted_masker(mask: Any, images: Any) -> Any:
         raise ImportError("brain images need nilearn: pip install 'partwise[brain]'") from None
     from sklearn.base import clone
 
-    if hasattr(mask, "fit"):
-        masker = clone(mask)
-        return masker.fit() if masker.mask_img is not None else masker.fit(images)
-    masker = NiftiMasker(mask, standardize=None)
-    return masker.fit() if mask is not None else masker.fit(images)
+    masker = clone(mask) if hasattr(mask, "fit") else NiftiMasker(mask, standardize=None)
+    return masker.fit(None if masker.mask_img is not None else images)
 
 
 def _check_space(images: Any, mask: Any) -> None:

@@ -6,9 +6,10 @@ import numbers
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from partwise.data.stored import LIMIT
-from partwise.engine.validation import as_bytes
+from partwise.engine.validation import Sparsity, as_bytes
 from partwise.estimators import SparseNMF
 from partwise.io.h5ad import as_rows
 from partwise.statistics import Array
@@ -20,9 +21,9 @@ def sparse_nmf(
     adata: Any,
     n_components: int,
     *,
-    sparsity: Any,
+    sparsity: Sparsity,
     layer: str | None = None,
-    mask_var: Any = None,
+    mask_var: str | npt.ArrayLike | None = None,
     key_added: str | None = None,
     copy: bool = False,
     **options: Any,
@@ -81,11 +82,11 @@ def sparse_nmf(
     adata.obsm[key_added or "X_nmf"] = activations
     adata.varm[key_added or "NMFs"] = programs
     where = {"layer": layer, "mask_var": mask_var if isinstance(mask_var, str) else None}
-    adata.uns[key_added or "nmf"] = described(model, where)
+    adata.uns[key_added or "nmf"] = fit_record(model, where)
     return adata if copy else None
 
 
-def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]:
+def fit_record(model: SparseNMF, where: dict[str, Any] | None = None) -> dict[str, Any]:
     """Parameters and results of a fit for ``uns``: numbers, strings and arrays."""
     params = model.get_params(deep=False) | (where or {})
     plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in params.items() if v is not None}
@@ -100,7 +101,7 @@ def described(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]
     }
 
 
-def _genes(adata: Any, mask_var: Any) -> Array | None:
+def _genes(adata: Any, mask_var: str | npt.ArrayLike | None) -> Array | None:
     """Mask of the genes to use; None for all."""
     if mask_var is None:
         return None

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.untrusted import UnreadableError, allow
 from ..statistics import Array
-from .table import Table, extra, reading
+from .table import Table, extra
 
 CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers that mark a column of row names
+CELL = 24  # bytes that pandas takes for a cell while it reads a table: a pointer, the number, and a copy
+LINE, PIECE = 4096, 2**20  # characters of a line that are looked at, bytes that are read at a time
 
 
 def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) -> Table:
@@ -28,26 +31,27 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    errors = pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError, OSError, EOFError
-    with reading(path, "table", *errors):
-        frame = pandas.read_csv(
-            path,
-            sep=separator,
-            header=None,
-            skiprows=1 if header else 0,
-            encoding="utf-8-sig",
-            dtype={0: str} if row_names else None,
-            float_precision="round_trip",
-            low_memory=False,
-        )
+    if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
+        size, cells, _ = scanned(path, separator)
+        allow(path, size + CELL * cells)
+    frame = pandas.read_csv(
+        path,
+        sep=separator,
+        header=None,
+        skiprows=1 if header else 0,
+        encoding="utf-8-sig",
+        dtype={0: str} if row_names else None,
+        float_precision="round_trip",
+        low_memory=False,
+    )
     names = tuple(map(str, frame.pop(0))) if row_names else None
     if not frame.shape[1]:
-        raise ValueError(f"{path} has no column of numbers")
+        raise UnreadableError(f"{path} has no column of numbers")
     columns = None
     if header is not None:
         columns = tuple(header[1:] if row_names and len(header) == frame.shape[1] + 1 else header)
         if len(columns) != frame.shape[1]:
-            raise ValueError(f"{path}: the header has {len(header)} cells but line 2 has {len(second)}")
+            raise UnreadableError(f"{path}: the header has {len(header)} cells but line 2 has {len(second)}")
     offset = 2 if header else 1
     X = _numbers(frame, path, columns, offset)
     if np.isnan(X[:, -1]).any():
@@ -57,15 +61,15 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
 
 def _first_lines(path: Path) -> tuple[list[str], list[str], str]:
     """The cells of the first two lines, and the separator."""
-    with reading(path, "UTF-8 text file", UnicodeDecodeError, EOFError, OSError, csv.Error), opened(path) as file:
-        line = file.readline()
+    with opened(path) as file:
+        line = file.readline(LINE)
         separator = max("\t,;", key=line.count) if ".tsv" not in path.name else "\t"
         file.seek(0)
         lines = list(islice(filter(any, csv.reader(file, delimiter=separator)), 2))
     if not lines:
-        raise ValueError(f"{path} is empty")
+        raise UnreadableError(f"{path} is empty")
     if len(lines) == 1 and not any(map(_is_number, lines[0])):
-        raise ValueError(f"{path} has a header but no rows")
+        raise UnreadableError(f"{path} has a header but no rows")
     return lines[0], lines[-1], separator
 
 
@@ -76,6 +80,18 @@ def opened(path: Path) -> Any:
     return path.open(encoding="utf-8-sig", newline="")
 
 
+def scanned(path: Path, separator: str = ",") -> tuple[int, int, bytes]:
+    """The number of bytes of a text file, after decompression, the number of its cells, and its end."""
+    size, cells, end = 0, 0, b""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while piece := file.read(PIECE):
+            if b"\0" in piece:
+                raise ValueError("it is not text: it has NUL characters")
+            size, cells = size + len(piece), cells + piece.count(separator.encode()) + piece.count(b"\n")
+            end = (end + piece)[-LINE:]
+    return size, cells, end
+
+
 def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: int) -> Array:
     """Convert the table to an array; raise an error that locates the first cell that is not a number."""
     for j, (place, column) in enumerate(frame.items()):
@@ -84,7 +100,7 @@ def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: in
         for i, cell in enumerate(column):
             if isinstance(cell, str) and not _is_number(cell):
                 where = f"column {columns[j]!r}" if columns else f"column {place + 1}"  # as editors count
-                raise ValueError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number")
+                raise UnreadableError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number")
     return np.asarray(frame.to_numpy(dtype=float))
 
 
@@ -94,7 +110,7 @@ def _check_lengths(path: Path, separator: str, width: int) -> None:
         lines = csv.reader(file, delimiter=separator)
         for cells in islice(lines, 1, None):
             if cells and len(cells) != width:
-                raise ValueError(f"{path}: line {lines.line_num} has {len(cells)} cells but line 2 has {width}")
+                raise UnreadableError(f"{path}: line {lines.line_num} has {len(cells)} cells but line 2 has {width}")
 
 
 def _is_number(cell: str) -> bool:

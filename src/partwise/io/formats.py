@@ -7,17 +7,20 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .arrays import read_mat, read_npy, read_npz
+from ..engine.validation import as_bytes
+from ..runtime.untrusted import UnreadableError, allow, limited, reading, size_of
+from .arrays import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images
+from .matlab import read_mat
 from .sound import read_sound
 from .stores import read_hdf5, read_zarr
-from .table import Table
+from .table import LazyRows, Table
 from .volumes import read_nifti
 
 Source = str | os.PathLike[str]
@@ -48,7 +51,9 @@ FORMATS = (
 )
 
 
-def read(source: Source | Sequence[Source], *, transpose: bool = False, **settings: Any) -> Table:
+def read(
+    source: Source | Sequence[Source], *, transpose: bool = False, max_bytes: int | str | None = None, **settings: Any
+) -> Table:
     r"""Read a file, a folder, a glob pattern or a list of files.
 
     Parameters
@@ -59,6 +64,9 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
         arrays in a file. Formats that can be read in chunks stay on disk.
     transpose : bool
         Swap rows and columns, for files whose columns are samples.
+    max_bytes : int or str
+        The most memory that the file may take, such as "8 GB". By default 1000 times its size on disk, but at
+        least 256 MiB, and at most half of the free memory.
     mask : path
         For NIfTI: an image that is nonzero at the voxels to use.
     row_names : bool
@@ -69,6 +77,11 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
     Returns
     -------
     Table
+
+    Raises
+    ------
+    UnreadableError
+        If a file is damaged, is not what its name says, or would take more memory than ``max_bytes``.
 
     Examples
     --------
@@ -90,8 +103,11 @@ def read(source: Source | Sequence[Source], *, transpose: bool = False, **settin
             raise ValueError(f"{name} applies only to {', '.join(owners)}; {paths[0]} has the format {form.what!r}")
     if not form.many and len(paths) > 1:
         raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI can be read from several files")
-    table = form.read(paths if form.many else paths[0], inner, **given)
-    return (table.transposed() if transpose else table).checked()
+    with limited(as_bytes(max_bytes, "max_bytes")), reading(paths[0]):
+        table = form.read(paths if form.many else paths[0], inner, **given)
+        allow(paths[0], 8 * sum(table.X.shape), sum(map(size_of, paths)))  # the least that a fit takes
+        table = (table.transposed() if transpose else table).checked()
+    return replace(table, X=replace(table.X, source=table.source)) if isinstance(table.X, LazyRows) else table
 
 
 def files_of(source: Source | Sequence[Source]) -> list[Path]:
@@ -164,7 +180,7 @@ def _format(paths: Sequence[Path]) -> Format:
         if form is not forms[paths[0]]:
             raise ValueError(f"{path} is {form.what}, but {paths[0]} is not: give files of the same format")
         if not path.stat().st_size:
-            raise ValueError(f"{path} is empty")
+            raise UnreadableError(f"{path} is empty")
     return next(form for form in forms.values() if form is not None)
 
 

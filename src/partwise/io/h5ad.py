@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.stored import LIMIT
-from .delimited import opened
-from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names, reading
+from ..runtime.untrusted import UnreadableError, allow, reading
+from .delimited import LINE, opened, scanned
+from .hdf5 import OBJECT, claimed, open_hdf5
+from .sparse import checked_sparse, compressed
+from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
 
+NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files before 2018
 
 
@@ -24,8 +29,10 @@ def read_h5ad(path: Path, inner: str = "") -> Table:
     ``file.h5ad:varm/NMFs`` reads the components that Partwise wrote, genes × components.
     """
     anndata = extra("anndata", "cells", "an .h5ad file")
-    with reading(path, ".h5ad file", Exception):  # h5py and AnnData raise many types of errors
-        adata = anndata.read_h5ad(path, backed="r" if path.stat().st_size > LIMIT else None)
+    backed = path.stat().st_size > LIMIT
+    with open_hdf5(path, "cells", "an .h5ad file") as file:
+        allow(path, claimed(file, ("X", "raw/X") if backed else ()))
+    adata = anndata.read_h5ad(path, backed="r" if backed else None)
     table = _table(adata, path, inner)
     return replace(table, home=path if table.shape == adata.shape else None)
 
@@ -33,8 +40,7 @@ def read_h5ad(path: Path, inner: str = "") -> Table:
 def read_zarr_cells(path: Path, inner: str = "") -> Table:
     """As `read_h5ad`, from a zarr store written by AnnData."""
     anndata = extra("anndata", "cells", "AnnData in zarr")
-    with reading(path, "AnnData store", KeyError, TypeError, OSError):
-        return _table(anndata.read_zarr(path), path, inner)
+    return _table(anndata.read_zarr(path), path, inner)
 
 
 def _table(adata: Any, path: Path, inner: str) -> Table:
@@ -44,12 +50,14 @@ def _table(adata: Any, path: Path, inner: str) -> Table:
         return Table(parts, f"AnnData varm {key}", str(path), as_names(adata.var_names), part_names(parts.shape[1]))
     name = inner.strip("/").removeprefix("layers/")
     if name not in ("", "X") and name not in adata.layers:
-        raise ValueError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")
+        raise UnreadableError(f"{path} has no layer {name!r}; it has {', '.join(['X', *adata.layers])}")
     X = adata.X if name in ("", "X") else adata.layers[name]
     if X is None:
-        raise ValueError(f"{path} has no X: select a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}")
+        raise UnreadableError(
+            f"{path} has no X: select a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}"
+        )
     kind = "AnnData" if name in ("", "X") else f"AnnData layer {name}"
-    return Table(as_rows(X), kind, str(path), as_names(adata.obs_names), as_names(adata.var_names))
+    return Table(as_rows(numeric(X, str(path))), kind, str(path), as_names(adata.obs_names), as_names(adata.var_names))
 
 
 def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
@@ -67,10 +75,10 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
         return LazyRows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
     entries = X.group["data"].size  # each takes a value and an index
     if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
-        return as_rows(X.to_memory(), columns)
+        return as_rows(checked_sparse(X.to_memory()), columns)
 
     def dense(rows: slice) -> Any:
-        some = X[rows].toarray()
+        some = checked_sparse(X[rows]).toarray()
         return some if columns is None else some[:, columns]
 
     return LazyRows((X.shape[0], width), np.dtype(X.dtype), dense)
@@ -80,12 +88,8 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     """Read a Matrix Market file, samples × features. With 10x name files beside it, it is genes × cells: transpose."""
     from scipy.io import mmread
 
-    with reading(path, "Matrix Market file", ValueError, TypeError, OSError, EOFError, OverflowError):
-        if path.suffix != ".gz":  # SciPy's reader can crash the process if the last number is truncated
-            with path.open("rb") as file:
-                file.seek(-min(4096, path.stat().st_size), os.SEEK_END)
-                float(b"".join(file.read().split()[-1:]))
-        X = mmread(path)
+    _check_mtx(path)
+    X = mmread(path)
     X = numeric(sp.csr_array(X) if is_sparse(X) else np.asarray(X), str(path))
     names = beside(path)
     genes = names.get("features.tsv") or names.get("genes.tsv")
@@ -97,6 +101,22 @@ def read_mtx(path: Path, inner: str = "") -> Table:
     return Table(X.T.tocsr() if is_sparse(X) else X.T, "10x cells × genes", str(path), cells, features)
 
 
+def _check_mtx(path: Path) -> None:
+    """Raise an error if a file takes too much memory, or if SciPy's reader would run past its end."""
+    end = scanned(path)[2]
+    with opened(path) as file:
+        about = file.readline(LINE).lower().split()
+        line = next((line for line in iter(lambda: file.readline(LINE), "") if line.strip() and line[0] != "%"), "")
+    sizes, dense = [int(size) for size in line.split()], "array" in about
+    if len(sizes) != (2 if dense else 3) or min(sizes) < 0:
+        raise ValueError(f"{line.strip()[:60]!r} is not a line of sizes")
+    allow(path, 8 * (math.prod(sizes) if dense else sizes[0] + sizes[1] + 6 * sizes[2]))
+    words = end.rpartition(b"\n")[2].split(b" ")  # of the last line, if no line feed ends it
+    count = (0 if dense else 2) + (2 if "complex" in about else 0 if "pattern" in about else 1)
+    if words != [b""] and (len(words) != count or not all(map(NUMBER.fullmatch, words))):
+        raise ValueError("it is truncated, or its last line is wrong")
+
+
 def beside(path: Path) -> dict[str, Path]:
     """The 10x name files in the folder of a matrix."""
     return {name: file for name in BESIDE for end in ("", ".gz") if (file := path.parent / (name + end)).is_file()}
@@ -104,11 +124,12 @@ def beside(path: Path) -> dict[str, Path]:
 
 def from_10x(group: Any, path: Path) -> Table:
     """Read the HDF5 format of 10x Cell Ranger: genes × cells, stored by columns."""
-    with reading(path, "10x file", KeyError, ValueError, TypeError, OSError):
-        values, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
-        names, ids = (as_names(group["features"][name][()]) for name in ("name", "id"))
-        X = sp.csr_array((values, indices, indptr), shape=tuple(group["shape"][()][::-1].tolist()))
-        return Table(X, "10x cells × genes", str(path), as_names(group["barcodes"][()]), _unique(names, ids))
+    allow(path, claimed(group))
+    values, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
+    names, ids = (as_names(group["features"][name][()]) for name in ("name", "id"))
+    genes, cells = map(int, group["shape"][()])
+    X = numeric(compressed("csr", values, indices, indptr, (cells, genes)), str(path))
+    return Table(X, "10x cells × genes", str(path), as_names(group["barcodes"][()]), _unique(names, ids))
 
 
 def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
@@ -117,5 +138,7 @@ def _unique(symbols: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(path: Path) -> list[str]:
-    with reading(path, "UTF-8 text file", UnicodeDecodeError, EOFError, OSError), opened(path) as file:
+    with reading(path), opened(path) as file:
+        size, lines, _ = scanned(path)
+        allow(path, size + OBJECT * lines)
         return [line for line in file if line.strip()]

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.untrusted import UnreadableError, allow, reading, size_of
 from ..statistics import Array
-from .table import Table, extra, reading
+from .table import Table, extra
 
 BITS_16 = ("I;16", "I;16B", "I;16L", "I")  # Pillow's modes of 16-bit images
+FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
 
 
 def read_images(paths: Sequence[Path], inner: str = "") -> Table:
@@ -22,9 +24,10 @@ def read_images(paths: Sequence[Path], inner: str = "") -> Table:
     for i, path in enumerate(paths):
         grey = _grey(pillow, path)
         if not i:
+            allow(path, 8 * len(paths) * grey.size, sum(map(size_of, paths)))
             shape, X = grey.shape, np.empty((len(paths), grey.size))
         if grey.shape != shape:
-            raise ValueError(
+            raise UnreadableError(
                 f"{path} has {grey.shape[1]} × {grey.shape[0]} pixels but {paths[0].name} has {shape[1]} × {shape[0]}: "
                 "all images must have the same size"
             )
@@ -35,7 +38,8 @@ def read_images(paths: Sequence[Path], inner: str = "") -> Table:
 
 
 def _grey(pillow: Any, path: Path) -> Array:
-    with reading(path, "image", Exception), pillow.open(path) as image:  # Pillow raises many types of errors
+    with reading(path), pillow.open(path, formats=FORMATS) as image:
+        allow(path, 16 * image.width * image.height)  # the image, its grey values, and these as floats
         if image.mode in BITS_16:
             return np.asarray(image, dtype=float) / 65535
         return np.asarray(image.convert("L"), dtype=float) / 255

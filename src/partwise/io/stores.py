@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
-from .table import Table, chosen, extra, flattened, numeric, reading
+import numpy as np
+
+from ..runtime.untrusted import allow
+from .codecs import check_codecs
+from .hdf5 import open_hdf5
+from .table import Table, chosen, extra, flattened, numeric
 
 
 def read_hdf5(path: Path, inner: str = "") -> Table:
     """Read the dataset ``inner``, or the only matrix in the file; a 10x file is read as cells × genes."""
-    h5py = extra("h5py", "stored", "an HDF5 file")
-    with reading(path, "HDF5 file", OSError):
-        file = h5py.File(path, "r")
+    file = open_hdf5(path, "stored", "an HDF5 file")
     if not inner and "matrix/indptr" in file:
         from .h5ad import from_10x
 
@@ -20,7 +24,7 @@ def read_hdf5(path: Path, inner: str = "") -> Table:
     found: list[str] = []
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and _usable(item, inner == ""):
+        if hasattr(item, "ndim") and _usable(item, inner == ""):
             found.append(f"/{name}")
 
     file.visititems(visit)
@@ -32,21 +36,27 @@ def read_hdf5(path: Path, inner: str = "") -> Table:
 def read_zarr(path: Path, inner: str = "") -> Table:
     """Read an array, or the array ``inner`` of a group; a group written by AnnData is read as such."""
     zarr = extra("zarr", "stored", "a zarr store")
-    with reading(path, "zarr store", Exception):  # zarr's errors have no common class
-        store = zarr.open(str(path), mode="r")
+    check_codecs(path)
+    store = zarr.open(str(path), mode="r")
     if isinstance(store, zarr.Array):
-        X, shape = flattened(numeric(store, str(path)))
-        return Table(X, "zarr array", str(path), part_shape=shape)
+        return _array(store, "zarr array", path)
     if store.attrs.get("encoding-type") == "anndata":
         from .h5ad import read_zarr_cells
 
+        allow(path, sum(item.nbytes for _, item in store.members(max_depth=None) if isinstance(item, zarr.Array)))
         return read_zarr_cells(path, inner)
     found = [f"/{name}" for name, item in store.arrays() if _usable(item, inner == "")]
     if inner.strip("/") in store and isinstance(store[inner.strip("/")], zarr.Array):
         found.append(f"/{inner.strip('/')}")
     name = chosen(found if not inner else sorted(set(found)), inner, str(path), "array")
-    X, shape = flattened(numeric(store[name.strip("/")], str(path)))
-    return Table(X, f"zarr array {name}", str(path), part_shape=shape)
+    return _array(store[name.strip("/")], f"zarr array {name}", path)
+
+
+def _array(array: Any, kind: str, path: Path) -> Table:
+    """An array of a zarr store, unless one of its chunks takes too much memory."""
+    X, shape = flattened(numeric(array, str(path)))
+    allow(path, math.prod(array.chunks) * np.dtype(array.dtype).itemsize)
+    return Table(X, kind, str(path), part_shape=shape)
 
 
 def _usable(item: Any, matrices_only: bool) -> bool:

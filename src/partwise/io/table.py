@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +13,9 @@ import scipy.sparse as sp
 
 from ..data import is_lazy
 from ..engine.origins import Origin
+from ..runtime.untrusted import UnreadableError, reading
 from ..statistics import Array
+from .sparse import checked_sparse
 
 BLOCK = 2**22  # entries checked or copied at a time
 
@@ -27,6 +28,7 @@ class LazyRows:
     dtype: np.dtype[Any]
     read: Callable[[slice], Array]
     chunks: tuple[int, ...] = ()
+    source: str = ""
 
     def __getitem__(self, rows: slice) -> Array:
         return self.read(rows)
@@ -99,13 +101,15 @@ class Table:
         """Yield X in dense blocks of rows, each with the index of its first row."""
         X, step = self.X.tocsr() if is_sparse(self.X) else self.X, max(1, BLOCK // max(self.shape[1], 1))
         for first in range(0, self.shape[0], step):
-            rows = X[first : first + step]
-            yield first, rows.toarray() if is_sparse(rows) else np.asarray(rows)
+            with reading(self.source):
+                rows = X[first : first + step]
+                block = rows.toarray() if is_sparse(rows) else np.asarray(rows)
+            yield first, block
 
     def checked(self) -> Table:
         """Return the table if its shape, names and (in memory) signs are valid; raise an error otherwise."""
         if len(self.X.shape) != 2 or not all(self.X.shape):
-            raise ValueError(
+            raise UnreadableError(
                 f"{self.source} contains an array of shape {tuple(self.X.shape)}, not a nonempty samples × features "
                 "matrix"
             )
@@ -113,19 +117,12 @@ class Table:
             (self.sample_names, self.feature_names), self.shape, ("samples", "features"), strict=True
         ):
             if names is not None and len(names) != count:
-                raise ValueError(f"{self.source} has {len(names)} names for {count} {what}")
-        if hasattr(self.X, "check_format"):
-            self._check_indices()
+                raise UnreadableError(f"{self.source} has {len(names)} names for {count} {what}")
+        if is_sparse(self.X):
+            checked_sparse(self.X)
         if not self.lazy:
             self._check_signs()
         return self
-
-    def _check_indices(self) -> None:
-        """Raise an error if indices of a sparse matrix are out of range."""
-        try:
-            self.X.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(f"{self.source} contains a damaged sparse matrix: {error}") from error
 
     def _check_signs(self) -> None:
         if (self.X.tocsr().data if is_sparse(self.X) else self.X).min(initial=0) >= 0:
@@ -134,7 +131,7 @@ class Table:
             bad = np.argwhere(rows < 0)
             if len(bad):
                 i, j = first + int(bad[0, 0]), int(bad[0, 1])
-                raise ValueError(
+                raise UnreadableError(
                     f"{self.source}: feature {self.features[j]} of sample {self.samples[i]} is "
                     f"{rows[bad[0, 0], j]:g}, but X must be nonnegative: shift or clip the data"
                 )
@@ -187,7 +184,7 @@ def as_names(values: Any) -> tuple[str, ...]:
 def numeric(X: Any, source: str) -> Any:
     """Return X if it has a real dtype; raise an error otherwise."""
     if np.dtype(X.dtype).kind not in "buif":
-        raise ValueError(f"{source} has dtype {X.dtype}: real numbers are needed")
+        raise UnreadableError(f"{source} has dtype {X.dtype}: real numbers are needed")
     return X
 
 
@@ -196,24 +193,12 @@ def chosen(found: Sequence[str], inner: str, source: str, what: str) -> str:
     listed = ", ".join(found) or "nothing"
     if inner:
         if inner.strip("/") not in [name.strip("/") for name in found]:
-            raise ValueError(f"{source} has no {what} {inner!r}; it has {listed}")
+            raise UnreadableError(f"{source} has no {what} {inner!r}; it has {listed}")
         return next(name for name in found if name.strip("/") == inner.strip("/"))
     if len(found) != 1:
         how = f": select one, as in {source}:{found[0]}" if found else ""
-        raise ValueError(f"{source} has {len(found)} {what}s to choose from ({listed}){how}")
+        raise UnreadableError(f"{source} has {len(found)} {what}s to choose from ({listed}){how}")
     return found[0]
-
-
-@contextmanager
-def reading(path: Path, what: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn the ``errors`` of a library into a ValueError of one line that names the file."""
-    try:
-        yield
-    except errors as error:
-        if isinstance(error, ValueError) and str(path) in str(error):
-            raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} is not a readable {what}: {reason}") from error
 
 
 def extra(module: str, name: str, what: str) -> Any:

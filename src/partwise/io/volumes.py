@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.origins import Brain
+from ..runtime.untrusted import UnreadableError, allow, reading, size_of
 from ..statistics import Array
-from .table import Table, extra, reading
+from .table import Table, extra, numeric
 
 
 def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | None = None) -> Table:
@@ -31,7 +31,9 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
     kind = np.result_type(
         np.float32, *(image.get_data_dtype() for image in images)
     )  # float32, as in nilearn, if precise enough
-    X = np.empty((len(names), math.prod(shape) if inside is None else np.count_nonzero(inside)), dtype=kind)
+    width = math.prod(shape) if inside is None else int(np.count_nonzero(inside))
+    allow(paths[0], len(names) * width * kind.itemsize, sum(map(size_of, paths)))
+    X = np.empty((len(names), width), dtype=kind)
     first = 0
     for image, path in zip(images, paths, strict=True):
         volumes = _values(image, path, kind)
@@ -51,10 +53,13 @@ def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
 
 
 def _load(nibabel: Any, path: Path) -> Any:
-    with reading(path, "NIfTI image", Exception):  # nibabel's errors have no common class
+    with reading(path):
         image = nibabel.load(path)
+        numeric(image.dataobj, str(path))
     if len(image.shape) not in (3, 4):
-        raise ValueError(f"{path} has shape {image.shape}: give 3-D images, or 4-D images with one sample per volume")
+        raise UnreadableError(
+            f"{path} has shape {image.shape}: give 3-D images, or 4-D images with one sample per volume"
+        )
     return image
 
 
@@ -64,7 +69,7 @@ def _inside(nibabel: Any, path: Path, first: Any, reference: str) -> Array:
     _check_place(mask, first, path, reference)
     inside = _values(mask, path, np.dtype(np.float32))[0] != 0
     if not inside.any():
-        raise ValueError(f"{path} is zero everywhere: the mask selects no voxels")
+        raise UnreadableError(f"{path} is zero everywhere: the mask selects no voxels")
     return np.asarray(inside)
 
 
@@ -76,11 +81,11 @@ def _names(image: Any, path: Path) -> list[str]:
 
 def _check_place(image: Any, first: Any, path: Path, reference: str) -> None:
     if image.shape[:3] != first.shape[:3]:
-        raise ValueError(
+        raise UnreadableError(
             f"{path} has {_by(image.shape)} voxels but {reference} has {_by(first.shape)}: resample one to the other"
         )
     if not np.allclose(image.affine, first.affine, atol=1e-3):
-        raise ValueError(f"{path} has a different affine than {reference}: resample one to the other")
+        raise UnreadableError(f"{path} has a different affine than {reference}: resample one to the other")
 
 
 def _by(shape: Sequence[int]) -> str:
@@ -89,6 +94,7 @@ def _by(shape: Sequence[int]) -> str:
 
 def _values(image: Any, path: Path, kind: np.dtype[Any]) -> Array:
     """The volumes of an image, volume index first."""
-    with reading(path, "NIfTI image", OSError, EOFError, ValueError, zlib.error):
+    with reading(path):
+        allow(path, math.prod(image.shape) * (image.get_data_dtype().itemsize + kind.itemsize))
         values = np.asarray(image.dataobj, dtype=kind)
     return values[None] if values.ndim == 3 else np.moveaxis(values, -1, 0)

@@ -1,5 +1,3 @@
 """Report a fit as one self-contained HTML file."""
 
-from .report import report
-
-__all__ = ["report"]
+from .report import report as report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -72,38 +71,24 @@ def gallery(known: Summary, look: Look) -> str:
     return f'<div class="gallery {kind}">{"".join(cards)}</div>'
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the table: its heading, and for each part a sort key and the HTML of its cell."""
-
-    heading: str
-    keys: Sequence[float | str]
-    cells: Sequence[str]
-
-
-def columns(known: Summary, top: int) -> Iterator[Column]:
-    """All columns except the part number."""
-    parts = range(known.n_components)
-    yield Column("Sparsity", known.sparsity.tolist(), [f"{s:.4f}" for s in known.sparsity])
+def cells(known: Summary, part: int, top: int) -> Iterator[tuple[str, float | str, str]]:
+    """The row of a part in the table: for each column but the number its heading, its sort key and its HTML."""
+    sparsity, weights = float(known.sparsity[part]), known.components[part]
+    yield "Sparsity", sparsity, f"{sparsity:.4f}"
     if known.asked is not None:
-        yield Column("Requested", known.asked[:, 0].tolist(), [asked(*row) for row in known.asked.tolist()])
+        lo, hi = known.asked[part].tolist()
+        yield "Requested", lo, asked(lo, hi)
     if known.explained is not None:
-        most = float(known.explained.max()) or 1.0
-        yield Column(
-            "Explained",
-            known.explained.tolist(),
-            [
-                f'<span class="share" style="--length: {max(100 * e / most, 0):.1f}%">{percent(e)}</span>'
-                for e in known.explained.tolist()
-            ],
-        )
-    counts = np.count_nonzero(known.components, axis=1).tolist()
-    yield Column("Nonzero features", counts, [f"{c} <small>of {known.n_features}</small>" for c in counts])
-    features = [known.strongest_features(j, top) for j in parts]
-    yield Column("Strongest features", first_names(features), [bars(f, "weights") for f in features])
+        share, most = float(known.explained[part]), float(known.explained.max()) or 1.0
+        length = f"--length: {max(100 * share / most, 0):.1f}%"
+        yield "Explained", share, f'<span class="share" style="{length}">{percent(share)}</span>'
+    count = int(np.count_nonzero(weights))
+    yield "Nonzero features", count, f"{count} <small>of {known.n_features}</small>"
+    features = known.strongest_features(part, top)
+    yield "Strongest features", features[0][0] if features else "", bars(features, "weights")
     if known.activations is not None:
-        samples = [known.strongest_samples(j, top) for j in parts]
-        yield Column("Strongest samples", first_names(samples), [bars(s, "activations") for s in samples])
+        samples = known.strongest_samples(part, top)
+        yield "Strongest samples", samples[0][0] if samples else "", bars(samples, "activations")
 
 
 def asked(lo: float, hi: float) -> str:
@@ -113,30 +98,22 @@ def asked(lo: float, hi: float) -> str:
     return f"{lo:g}" if lo == hi else f"{lo:g}–{hi:g}"
 
 
-def first_names(found: Sequence[Sequence[tuple[str, float]]]) -> list[str]:
-    """The first name in each list, to sort by."""
-    return [names[0][0] if names else "" for names in found]
-
-
 def table(known: Summary, look: Look, top: int) -> str:
     """The table of parts, sortable by column. The page's script copies the plots from the gallery into it."""
     picture = '<span class="thumb"></span>' if isinstance(look, Images | Lines) else ""
-    shown = [*columns(known, top)]
-    headings = ["Part", *(column.heading for column in shown)]
     head = "".join(
         f'<th scope="col" role="columnheader" aria-sort="{"none" if k else "ascending"}">'
         f'<button type="button">{heading}</button></th>'
-        for k, heading in enumerate(headings)
+        for k, heading in enumerate(["Part", *(heading for heading, _, _ in cells(known, 0, top))])
     )
     rows = []
     for j in range(known.n_components):
-        cells = [f'<th scope="row" role="rowheader" data-key="{j}">{picture}{j}</th>']
-        for column in shown:
-            key = html.escape(str(column.keys[j]))
-            cells.append(
-                f'<td role="cell" data-label="{column.heading}" data-key="{key}"><div>{column.cells[j]}</div></td>'
-            )
-        rows.append(f'<tr role="row" id="part-{j}">{"".join(cells)}</tr>')
+        row = [f'<th scope="row" role="rowheader" data-key="{j}">{picture}{j}</th>']
+        row += [
+            f'<td role="cell" data-label="{heading}" data-key="{html.escape(str(key))}"><div>{cell}</div></td>'
+            for heading, key, cell in cells(known, j, top)
+        ]
+        rows.append(f'<tr role="row" id="part-{j}">{"".join(row)}</tr>')
     return (
         f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'

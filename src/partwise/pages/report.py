@@ -12,12 +12,13 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..engine.summary import Summary, summary
+from ..engine.summary import Model, Summary, summary
 from ..engine.validation import as_count
 from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
-from ..plotting.history import distances
+from ..plotting.charts import distances
 from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Places, look_of
 from ..runtime.files import replacing
@@ -28,16 +29,16 @@ CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three c
 
 
 def report(
-    model: Any,
+    model: Model,
     path: str | PathLike[str] | None = None,
     *,
     title: str | None = None,
     shape: Sequence[int] | None = None,
     kind: str | None = None,
-    mask: Any = None,
-    activations: Any = None,
-    feature_names: Sequence[Any] | None = None,
-    sample_names: Sequence[Any] | None = None,
+    mask: npt.ArrayLike | None = None,
+    activations: npt.ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    sample_names: Sequence[str] | None = None,
     top: int = 5,
 ) -> str:
     """Write a report of a fit as one HTML file that needs neither Python nor a network connection.
@@ -74,11 +75,11 @@ def report(
     (True, 6)
     """
     known = summary(model)
-    activations = None if activations is None else np.asarray(activations)
-    given = {"activations": activations, "feature_names": feature_names, "sample_names": sample_names}
+    given: dict[str, Any] = {"feature_names": feature_names, "sample_names": sample_names}
+    if activations is not None:
+        given["activations"] = np.asarray(activations)
+        given["n_samples"] = len(given["activations"]) if known.n_samples is None else known.n_samples
     known = replace(known, **{name: value for name, value in given.items() if value is not None})
-    if known.n_samples is None and known.activations is not None:
-        known = replace(known, n_samples=len(known.activations))
     look = look_of(known, shape, kind=kind, mask=mask)
     if known.feature_names is None and isinstance(look, Images):
         known = replace(known, feature_names=Places(look, known.n_features))
@@ -87,7 +88,7 @@ def report(
         f"<header><h1>{heading}</h1>{opening(known)}</header>",
         facts(known),
         "<h2>Parts</h2>",
-        f"<p>{words_on_pictures(type(look).__name__)}</p>",
+        f"<p>{PICTURES[type(look).__name__]}</p>",
         gallery(known, look),
         charts(known),
         "<h2>Part by part</h2>",
@@ -128,15 +129,18 @@ def framed(heading: str, body: str) -> str:
 
 
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
+PICTURES = {
+    "Images": "Blank is zero; each part is scaled to its largest weight.",
+    "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
+    "Lines": "The weight of each feature; each part has its own scale.",
+    "Bars": "The features with the largest weights.",
+}
 
 
 def opening(known: Summary) -> str:
     """The opening line: the data, the method, and why the fit stopped."""
-    data, method, reason = (known.facts().get(name, "") for name in PHRASES)
-    phrases = [f"<strong>{html.escape(data)}</strong>"]
-    phrases += [html.escape(method)] if method else []
-    phrases += [html.escape(reason)] if reason else []
-    return f"<p>{' · '.join(phrases)}</p>"
+    data, *rest = (html.escape(fact) for name, fact in known.facts().items() if name in PHRASES)
+    return f"<p>{' · '.join([f'<strong>{data}</strong>', *rest])}</p>"
 
 
 def facts(known: Summary) -> str:
@@ -149,34 +153,20 @@ def facts(known: Summary) -> str:
     return f'<dl class="facts">{"".join(boxes)}</dl>'
 
 
-def words_on_pictures(kind: str) -> str:
-    """How to read the plots of parts."""
-    return {
-        "Images": "Blank is zero; each part is scaled to its largest weight.",
-        "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
-        "Lines": "The weight of each feature; each part has its own scale.",
-        "Bars": "The features with the largest weights.",
-    }[kind]
-
-
 def charts(known: Summary) -> str:
     """Charts of the loss, the sparsity and the activations, as far as available."""
-    drawn = []
+    drawn = {}
     if known.losses is not None:
-        drawn.append(("Loss", convergence(known, figure=new_figure(*CHART))))
+        drawn["Loss"] = convergence(known, figure=new_figure(*CHART))
     if not np.isnan(known.sparsity).all():
-        picture = sparsity_histogram(known, title="", figure=new_figure(*CHART))
-        drawn.append(("Sparsity" + words_on_sparsity(known), picture))
+        drawn["Sparsity" + words_on_sparsity(known)] = sparsity_histogram(known, title="", figure=new_figure(*CHART))
     if known.activations is not None:
-        picture = activations_map(known, ordered=True, figure=new_figure(*CHART))
-        drawn.append(("Activations", picture))
-    if not drawn:
-        return ""
+        drawn["Activations"] = activations_map(known, ordered=True, figure=new_figure(*CHART))
     figures = (
         f'<figure class="chart"><figcaption>{label}</figcaption>{as_svg(picture, label)}</figure>'
-        for label, picture in drawn
+        for label, picture in drawn.items()
     )
-    return f'<h2>The fit</h2><div class="charts">{"".join(figures)}</div>'
+    return f'<h2>The fit</h2><div class="charts">{"".join(figures)}</div>' if drawn else ""
 
 
 def words_on_sparsity(known: Summary) -> str:

@@ -4,18 +4,9 @@ Every function takes a `partwise.Result`, a fitted estimator or an array, and re
 (``figure.savefig("parts.png")``) or modify. ``figure=`` draws into an existing figure.
 """
 
-from .compare import compare
-from .gallery import gallery, new_figure
-from .heat import activations
-from .history import convergence, sparsity_histogram
+from .charts import activations, convergence, sparsity_histogram
+from .figures import new_figure
+from .gallery import compare, gallery
 from .selection import selection
 
-__all__ = [
-    "activations",
-    "compare",
-    "convergence",
-    "gallery",
-    "new_figure",
-    "selection",
-    "sparsity_histogram",
-]
+__all__ = ["activations", "compare", "convergence", "gallery", "new_figure", "selection", "sparsity_histogram"]

@@ -1,4 +1,4 @@
-"""Plot the parts of a model in a grid."""
+"""Plot the parts of a model in a grid, or next to the matching parts of another one."""
 
 from __future__ import annotations
 
@@ -7,40 +7,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy.typing as npt
 
-from ..engine.summary import summary
+from ..engine.metrics import match_parts
+from ..engine.summary import Model, summary
 from ..engine.validation import as_count
 from ..statistics import Array
+from .figures import Canvas, new_figure, plot
 from .looks import Look, look_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.axes import Axes
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure; ``width`` and ``height`` in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'partwise[plot]'") from None
-    return Figure(figsize=(width, height), layout="constrained", dpi=150)
-
-
+@plot
 def gallery(
-    model: Any,
+    model: Model,
     shape: Sequence[int] | None = None,
     *,
     kind: str | None = None,
-    mask: Any = None,
-    feature_names: Sequence[Any] | None = None,
-    x: Any = None,
+    mask: npt.ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    x: npt.ArrayLike | None = None,
     x_label: str = "feature",
     top: int = 10,
     labels: bool | Sequence[str] = True,
     title: str | None = None,
     columns: int | None = None,
-    figure: Figure | SubFigure | None = None,
+    figure: Canvas | None = None,
 ) -> Any:
     """Plot each part as an image, a slice of a volume, a line, or bars of its strongest features.
 
@@ -62,18 +56,12 @@ def gallery(
         Number of bars per part.
     labels : bool or sequence of str
         Labels above the parts; True: their numbers.
-    title : str, optional
     columns : int, optional
         Number of parts per row.
-    figure : Figure or SubFigure, optional
-        Draw into this figure; by default a new one.
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
+    >>> import numpy as np
     >>> figure = gallery(np.eye(6), (2, 3), title="single pixels")
     >>> len(figure.axes)
     6
@@ -82,13 +70,79 @@ def gallery(
     if feature_names is not None:
         known = replace(known, feature_names=list(feature_names))
     look = look_of(known, shape, kind=kind, mask=mask, x=x, x_label=x_label, top=top)
-    words = as_labels(labels, known.n_components)
     r = known.n_components
-    across = look.across or math.ceil(math.sqrt(r))
-    columns = min(across, r) if columns is None else as_count(columns, "columns")
-    figure, axes = grid(look, r, columns, bool(words), title, figure)
+    words = as_labels(labels, r)
+    across = min(look.across or math.ceil(math.sqrt(r)), r) if columns is None else as_count(columns, "columns")
+    rows = math.ceil(r / across)
+    width, height = look.size
+    figure = figure or new_figure(
+        max(width * across, 2.0), rows * (height + (0.2 if words else 0)) + (0.4 if title else 0)
+    )
+    axes = figure.subplots(rows, across, squeeze=False).ravel()
+    for axis in axes[r:]:
+        axis.set_axis_off()
+    if title:
+        figure.suptitle(title, fontsize=10, parse_math=False)
     for j, part in enumerate(known.components):
-        draw_part(axes[j], look, part, words[j] if words else "", j % columns == 0, j + columns >= r)
+        draw_part(axes[j], look, part, words[j] if words else "", j % across == 0, j + across >= r)
+    return figure
+
+
+@plot
+def compare(
+    a: Model,
+    b: Model,
+    shape: Sequence[int] | None = None,
+    *,
+    labels: tuple[str, str] = ("a", "b"),
+    title: str | None = None,
+    figure: Canvas | None = None,
+    **look: Any,
+) -> Any:
+    """Plot the parts of one model above the matching parts of another, best match first.
+
+    `partwise.match_parts` matches the parts one to one, maximising the sum of their cosines.
+
+    Parameters
+    ----------
+    a, b : Result, fitted estimator, or array of shape (r, features)
+    shape, kind, mask, x, x_label, top
+        How to plot a part, as in `gallery`; by default taken from ``a`` or ``b``.
+    labels : pair of str
+        Names of the two models.
+    title : str, optional
+        By default the mean cosine and the number of unmatched parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> figure = compare(np.eye(3), 2 * np.eye(3)[::-1], (1, 3))
+    >>> figure.axes[3].get_title().split(chr(10))
+    ['b: part 2', 'cosine 1']
+    """
+    if len(labels) != 2:
+        raise ValueError(f"labels={labels!r}: give a pair of names, one per model")
+    first, second = summary(a), summary(b)
+    matching = match_parts(first.components, second.components)
+    shape = shape or first.shape or second.shape
+    looks = [look_of(known, shape, **look) for known in (first, second)]
+    pairs = sorted(zip(*matching, strict=True), key=lambda pair: -pair[2])
+    width, height = looks[0].size
+    across = min(looks[0].across or 8, len(pairs))
+    rows = -(-len(pairs) // across)
+    figure = figure or new_figure(max((width + 0.25) * across, 3.0), 2 * rows * (height + 0.35) + 0.4)
+    axes = figure.subplots(2 * rows, across, squeeze=False)
+    for axis in axes[-2:, (len(pairs) - 1) % across + 1 :].ravel():
+        axis.set_axis_off()
+    for k, (i, j, cosine) in enumerate(pairs):
+        row, column = divmod(k, across)
+        left, bottom = column == 0, k + across >= len(pairs)
+        label = f"{labels[1]}: part {j}\ncosine {cosine:.3g}"
+        draw_part(axes[2 * row, column], looks[0], first.components[i], f"{labels[0]}: part {i}", left, False)
+        draw_part(axes[2 * row + 1, column], looks[1], second.components[j], label, left, bottom)
+    alone = abs(first.n_components - second.n_components)
+    words = f"mean cosine {matching.cosines.mean():.3g}" + (f", {alone} parts without a match" if alone else "")
+    figure.suptitle(title or words, fontsize=10, parse_math=False)
     return figure
 
 
@@ -101,24 +155,8 @@ def as_labels(labels: bool | Sequence[str], r: int) -> list[str]:
     return [str(label) for label in labels]
 
 
-def grid(look: Look, count: int, columns: int, labelled: bool, title: str | None, figure: Any) -> tuple[Any, Array]:
-    """A figure and its axes, one per part; surplus axes are hidden."""
-    rows = math.ceil(count / columns)
-    width, height = look.size
-    figure = figure or new_figure(
-        max(width * columns, 2.0), rows * (height + (0.2 if labelled else 0)) + (0.4 if title else 0)
-    )
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes[count:]:
-        axis.set_axis_off()
-    if title:
-        figure.suptitle(title, fontsize=10, parse_math=False)
-    return figure, axes
-
-
-def draw_part(axis: Any, look: Look, part: Array, label: str, left: bool = True, bottom: bool = True) -> None:
+def draw_part(axis: Axes, look: Look, part: Array, label: str, left: bool, bottom: bool) -> None:
     """Draw one part with its label."""
-    note = look.draw(axis, np.asarray(part))
-    look.finish(axis, left, bottom)
+    note = look.draw(axis, part, left, bottom)
     if label:
         axis.set_title(", ".join(filter(None, [label, note])), fontsize=8, pad=3, parse_math=False)

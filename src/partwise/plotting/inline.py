@@ -6,13 +6,16 @@ import base64
 import html
 import io
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..statistics import Array
-from .gallery import new_figure
-from .looks import INK
+from .figures import COLOURS, new_figure
+from .looks import scale
 
-THEMED = {"#000000": "currentColor", INK: "var(--accent)", "#d55e00": "var(--second)"}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+THEMED = {"#000000": "currentColor", COLOURS[0]: "var(--accent)", COLOURS[1]: "var(--second)"}
 
 
 def as_png(pixels: Array) -> str:
@@ -21,17 +24,17 @@ def as_png(pixels: Array) -> str:
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
-    top, file = float(pixels.max()), io.BytesIO()
+    file = io.BytesIO()
     unsigned: dict[str, Any] = {"Software": None}
     colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
-    imsave(file, pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, format="png", metadata=unsigned)
+    imsave(file, pixels, cmap=colours, vmin=0, vmax=scale(pixels), format="png", metadata=unsigned)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 
-def as_svg(figure: Any, label: str) -> str:
+def as_svg(figure: Figure, label: str) -> str:
     """A figure as an ``svg`` element that fills its container; ``label`` describes it for screen readers.
 
-    Text stays text. Black becomes ``currentColor``, and the first two colours of `history.COLOURS` become the CSS
+    Text stays text. Black becomes ``currentColor``, and the first two colours of `COLOURS` become the CSS
     variables ``--accent`` and ``--second``, so that the plot is readable on dark pages.
     """
     import matplotlib

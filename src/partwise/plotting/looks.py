@@ -5,43 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
 from ..statistics import Array
+from .figures import INK, open_frame
 
-INK = "#0072b2"  # blue of the colour-blind safe palette of Okabe & Ito
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 OUTSIDE = "0.9"  # grey of the area outside the mask
-
-
-class Look(Protocol):
-    """A way to plot a part."""
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """Width and height of a part, in inches."""
-        ...
-
-    @property
-    def across(self) -> int | None:
-        """Number of parts per row; None: about as many as rows."""
-        ...
-
-    def draw(self, axis: Any, part: Array) -> str:
-        """Draw ``part`` on a matplotlib axis, and return a note to add to its label."""
-        ...
-
-    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Format an axis; ``left`` and ``bottom``: it is in the first column, in the last row."""
-        ...
+KINDS = {2: "images", 3: "volumes", 1: "lines"}
 
 
 @dataclass(frozen=True)
 class Images:
-    """A part as an image: white is zero, black is the maximum of the part."""
+    """A part as an image: white is zero, black is the maximum of the part.
+
+    Every look has a ``size``, the width and height of a part in inches, ``across``, the number of parts per row (None:
+    about as many as rows), and `draw`, which returns a note to add to the label of a part. ``left`` and ``bottom`` say
+    that the axis is in the first column, in the last row.
+    """
 
     shape: tuple[int, ...]
     mask: Array | None = None
@@ -64,38 +52,25 @@ class Images:
         """The pixels to draw, first row on top."""
         return self.filled(part)
 
-    def draw(self, axis: Any, part: Array) -> str:
-        """Draw ``part`` with a frame."""
+    def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
+        """Draw ``part`` with a frame, without axes."""
         from matplotlib import colormaps
         from matplotlib.patches import Rectangle
 
-        pixels, top = self.pixels(part), part.max()
-        colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE)
-        axis.imshow(pixels, cmap=colours, vmin=0, vmax=top if top > 0 else 1, interpolation="nearest")
+        pixels = self.pixels(part)
         height, width = pixels.shape
+        colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE)
+        axis.imshow(pixels, cmap=colours, vmin=0, vmax=scale(part), interpolation="nearest")
         axis.add_patch(
             Rectangle((-0.5, -0.5), width, height, fill=False, edgecolor="0.75", linewidth=0.8, clip_on=False)
         )
-        return ""
-
-    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Hide the axes."""
         axis.set_axis_off()
-
-    def place(self, feature: int) -> str:
-        """The name of an unnamed feature: its position."""
-        row, column = self.index(feature)
-        return f"row {row}, column {column}"
-
-    def index(self, feature: int) -> tuple[int, ...]:
-        """The indices of a feature in the image or volume."""
-        flat = feature if self.mask is None else np.flatnonzero(self.mask)[feature]
-        return tuple(int(i) for i in np.unravel_index(flat, self.shape))
+        return ""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Names of the features of an image or a volume, computed on access."""
+    """Names of the features of an image or a volume: their positions, computed on access."""
 
     look: Images
     count: int
@@ -104,7 +79,9 @@ class Places:
         return self.count
 
     def __getitem__(self, feature: int) -> str:
-        return self.look.place(feature)
+        flat = feature if self.look.mask is None else np.flatnonzero(self.look.mask)[feature]
+        place = tuple(int(i) for i in np.unravel_index(flat, self.look.shape))
+        return f"voxel {place}" if len(place) == 3 else f"row {place[0]}, column {place[1]}"
 
 
 @dataclass(frozen=True)
@@ -124,13 +101,9 @@ class Volumes(Images):
         """The axial slice through the peak, front on top."""
         return np.rot90(self.filled(part)[:, :, self.peak(part)])
 
-    def place(self, feature: int) -> str:
-        """The indices of a voxel, from 0."""
-        return f"voxel {self.index(feature)}"
-
-    def draw(self, axis: Any, part: Array) -> str:
+    def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
         """Draw the slice; the note is its z index."""
-        super().draw(axis, part)
+        super().draw(axis, part, left, bottom)
         return f"z = {self.peak(part)}"
 
 
@@ -143,21 +116,17 @@ class Lines:
     size: ClassVar[tuple[float, float]] = (2.6, 1.3)
     across: ClassVar[int | None] = 3
 
-    def draw(self, axis: Any, part: Array) -> str:
-        """Draw the line, with the area below it filled."""
+    def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
+        """Draw the line, with the area below it filled; label only the outer axes."""
         axis.fill_between(self.x, part, color=INK, alpha=0.15, linewidth=0)
         axis.plot(self.x, part, color=INK, linewidth=0.9)
-        top = float(part.max())
-        axis.set_ylim(0, 1.05 * top if top > 0 else 1)
+        axis.set_ylim(0, 1.05 * part.max() if part.any() else 1)
         if len(self.x) > 1:
             axis.set_xlim(self.x.min(), self.x.max())
-        return ""
-
-    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Label only the outer axes."""
-        _plain(axis)
+        few_ticks(axis)
         axis.set_ylabel("weight" if left else "", fontsize=8)
         axis.set_xlabel(self.x_label if bottom else "", fontsize=8, parse_math=False)
+        return ""
 
 
 @dataclass(frozen=True)
@@ -173,35 +142,38 @@ class Bars:
         """The height grows with the number of bars."""
         return 2.6, 0.55 + 0.16 * min(self.top, self.summary.n_features)
 
-    def draw(self, axis: Any, part: Array) -> str:
-        """Draw the bars, longest on top."""
+    def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
+        """Draw the bars, longest on top; feature names are on every axis."""
         found = strongest(part, self.summary.feature_names, "feature", self.top)
         places = np.arange(len(found))
         axis.barh(places, [weight for _, weight in found], color=INK, height=0.72)
         axis.set_yticks(places, [shortened(name) for name, _ in found], parse_math=False)
         axis.set_ylim(min(self.top, self.summary.n_features) - 0.4, -0.6)
         axis.set_xlim(left=0)
-        return ""
-
-    def finish(self, axis: Any, left: bool, bottom: bool) -> None:
-        """Label the last row; feature names are on every axis."""
-        _plain(axis)
+        few_ticks(axis)
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel("weight" if bottom else "", fontsize=8)
+        return ""
 
 
-def _plain(axis: Any) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
+Look: TypeAlias = Images | Lines | Bars
+
+
+def few_ticks(axis: Axes) -> None:
+    """A small axis: no frame, few ticks, small numbers."""
+    open_frame(axis)
     axis.tick_params(labelsize=7)
     axis.locator_params(axis="x", nbins=4)
 
 
-def shortened(name: str, most: int = 24) -> str:
-    """Shorten a name to ``most`` characters."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+def scale(values: Array) -> float:
+    """The largest value, for the scale of colours; 1 if all are zero."""
+    return float(values.max()) or 1.0
 
 
-KINDS = {2: "images", 3: "volumes", 1: "lines"}
+def shortened(name: str) -> str:
+    """Shorten a name to 24 characters."""
+    return name if len(name) <= 24 else name[:23] + "…"
 
 
 def look_of(
@@ -209,8 +181,8 @@ def look_of(
     shape: Sequence[int] | None = None,
     *,
     kind: str | None = None,
-    mask: Any = None,
-    x: Any = None,
+    mask: npt.ArrayLike | None = None,
+    x: npt.ArrayLike | None = None,
     x_label: str = "feature",
     top: int = 10,
 ) -> Look:
@@ -238,7 +210,7 @@ def look_of(
     return Images(shape, mask) if kind == "images" else Volumes(shape, mask)
 
 
-def as_mask(mask: Any) -> Array:
+def as_mask(mask: npt.ArrayLike) -> Array:
     """``mask`` as a boolean array."""
     array = np.asarray(mask)
     if not np.isin(array, (0, 1)).all():
@@ -260,7 +232,7 @@ def check_fit(summary: Summary, shape: tuple[int, ...], mask: Array | None, kind
         )
 
 
-def as_abscissa(x: Any, m: int) -> Array:
+def as_abscissa(x: npt.ArrayLike | None, m: int) -> Array:
     """Positions of the ``m`` features on the x-axis; by default their numbers."""
     places = np.arange(m) if x is None else np.asarray(x)
     if places.shape != (m,) or places.dtype.kind not in "buif":

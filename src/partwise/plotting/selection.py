@@ -8,12 +8,10 @@ import numpy as np
 
 from ..selection import Selection
 from ..selection.result import sparsity_in_words
-from ..statistics import Array
-from .gallery import new_figure
-from .history import COLOURS, STYLES
+from .figures import Canvas, line_style, new_figure, open_frame, plot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.axes import Axes
 
 MARKERS = "osD^vP*X"  # distinct without colour too
 PANELS = {  # column, axis label, upper bound
@@ -22,7 +20,8 @@ PANELS = {  # column, axis label, upper bound
 }
 
 
-def selection(found: Selection, *, title: str | None = None, figure: Figure | SubFigure | None = None) -> Any:
+@plot
+def selection(found: Selection, *, title: str | None = None, figure: Canvas | None = None) -> Any:
     """Plot the result of `partwise.select`: held-out error and stability over the rank, one line per sparsity.
 
     Error bars are standard deviations over the splits.
@@ -30,13 +29,6 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
     Parameters
     ----------
     found : Selection
-    title : str, optional
-    figure : Figure or SubFigure, optional
-        Draw into this figure; by default a new one.
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -49,17 +41,8 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
         raise ValueError(f"found has type {type(found).__name__}: give the Selection that partwise.select returns")
     figure = figure or new_figure(8.4, 3.4)
     axes = figure.subplots(1, 2, sharex=True)
-    asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
-    for axis, (name, (column, label, most)) in zip(axes, PANELS.items(), strict=True):
-        for k, sparsity in enumerate(asked):
-            rows = [row for row in found.rows if row["sparsity"] == sparsity]
-            values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
-            bars = np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))
-            places = np.array([row["rank"] for row in rows]) + 0.05 * (
-                k - (len(asked) - 1) / 2
-            )  # keep error bars from overlapping
-            draw_line(axis, k, places, values, bars, sparsity_in_words(sparsity))
-        finish(axis, label, sorted({row["rank"] for row in found.rows}))
+    for axis, name in zip(axes, PANELS, strict=True):
+        draw_panel(axis, found, name)
     axes[1].set_ylim(top=1.02)
     if not np.isfinite([row["stability"] for row in found.rows]).any():
         axes[1].set_ylim(0, 1.02)
@@ -77,33 +60,34 @@ def selection(found: Selection, *, title: str | None = None, figure: Figure | Su
     return figure
 
 
-def draw_line(axis: Any, k: int, places: Array, values: Array, bars: tuple[Array, Array], label: str) -> None:
-    """Draw the ``k``-th line with its error bars."""
-    axis.errorbar(
-        places,
-        values,
-        yerr=bars,
-        color=COLOURS[k % 8],
-        linestyle=STYLES[k // 8 % 4],
-        marker=MARKERS[k % 8],
-        markersize=4,
-        linewidth=1.3,
-        elinewidth=0.9,
-        capsize=2,
-        label=label,
-    )
-
-
-def finish(axis: Any, label: str, ranks: list[int]) -> None:
-    """Set ticks at whole ranks, labels and a faint grid; remove the frame."""
+def draw_panel(axis: Axes, found: Selection, name: str) -> None:
+    """Draw one measurement over the ranks, one line with error bars per sparsity."""
     from matplotlib.ticker import MaxNLocator
 
+    column, label, most = PANELS[name]
+    asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
+    for k, sparsity in enumerate(asked):
+        rows = [row for row in found.rows if row["sparsity"] == sparsity]
+        values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
+        aside = 0.05 * (k - (len(asked) - 1) / 2)  # keeps error bars from overlapping
+        axis.errorbar(
+            np.array([row["rank"] for row in rows]) + aside,
+            values,
+            yerr=(np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))),
+            marker=MARKERS[k % 8],
+            markersize=4,
+            linewidth=1.3,
+            elinewidth=0.9,
+            capsize=2,
+            label=sparsity_in_words(sparsity),
+            **line_style(k),
+        )
     axis.set_xlabel("rank")
     axis.set_ylabel(label, fontsize=9)
+    ranks = sorted({row["rank"] for row in found.rows})
     if len(ranks) <= 12:
         axis.set_xticks(ranks)
     else:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.tick_params(labelsize=8)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)
+    open_frame(axis, grid=True)

@@ -1,30 +1,17 @@
 """Published methods, each defined as a list of blocks. The loop is shared."""
 
-from .bisparse import bisparse
-from .cp import cp, encode
-from .grouped import grouped
-from .l0 import l0, l0_path
-from .nmfsc import nmfsc
-from .nsnmf import nsnmf
-from .penalised import nnsc, snmf
-from .ssnmf import SOLVERS, cheap_sweeps, ssnmf
-from .task import RECIPES
-from .tpc import tpc
-
-__all__ = [
-    "RECIPES",
-    "SOLVERS",
-    "bisparse",
-    "cheap_sweeps",
-    "cp",
-    "encode",
-    "grouped",
-    "l0",
-    "l0_path",
-    "nmfsc",
-    "nnsc",
-    "nsnmf",
-    "snmf",
-    "ssnmf",
-    "tpc",
-]
+from .bisparse import bisparse as bisparse
+from .cp import cp as cp
+from .cp import encode as encode
+from .grouped import grouped as grouped
+from .l0 import l0 as l0
+from .l0 import l0_path as l0_path
+from .nmfsc import nmfsc as nmfsc
+from .nsnmf import nsnmf as nsnmf
+from .penalised import nnsc as nnsc
+from .penalised import snmf as snmf
+from .ssnmf import SOLVERS as SOLVERS
+from .ssnmf import ssnmf as ssnmf
+from .task import RECIPES as RECIPES
+from .task import Task as Task
+from .tpc import tpc as tpc

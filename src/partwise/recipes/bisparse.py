@@ -10,12 +10,10 @@ import numpy as np
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
-from ..engine.natural import advise
 from ..engine.options import Keywords
-from ..engine.validation import as_choice, as_columns
+from ..engine.validation import Sparsity, as_choice, as_columns
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
-from .ssnmf import cheap_sweeps
 from .task import Task, recipe
 
 
@@ -24,8 +22,8 @@ def bisparse(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any,
-    activation_sparsity: Any,
+    sparsity: Sparsity,
+    activation_sparsity: Sparsity,
     middle: Literal["diagonal", "full"] = "diagonal",
     middle_solver: Literal["nnls", "multiplicative"] | None = None,
     projection: Method = "fast",
@@ -39,9 +37,6 @@ def bisparse(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples.
     middle : {"diagonal", "full"}
@@ -53,10 +48,6 @@ def bisparse(
         leaves components unused.
     projection : {"fast", "sorted", "hoyer"}
         The algorithm of the projection. All give the same result.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -92,8 +83,7 @@ def bisparse(
     ]
     if not all(s.unit_norm for s in sets):
         raise ValueError("bisparse needs sets of unit norm on both sides: give sparsities, Hoyer or HoyerBetween sets")
-    advise(task.data, sets[1])
-    blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), sets[mode]) for mode in (0, 1)]
+    blocks = [Block(Sequential(task.sweeps(mode)), sets[mode]) for mode in (0, 1)]
     blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))
     start = np.ones(r) if diagonal else (np.eye(r) + 1e-3).ravel()
     result = task.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,12 +17,11 @@ from ..engine.options import Keywords
 from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
-from ..engine.tensor_starts import starting_factors
-from ..engine.validation import as_columns, as_count
+from ..engine.tensor_starts import starting_tensor_factors
+from ..engine.validation import Sparsity, as_columns, as_count
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
-from .ssnmf import cheap_sweeps
 from .task import Task, spelled_out
 
 
@@ -32,7 +30,7 @@ def cp(
     X: Any,
     n_components: int,
     *,
-    sparsity: Mapping[int, Any] | None = None,
+    sparsity: Mapping[int, Sparsity] | None = None,
     projection: Method = "fast",
     sweeps: int | None = None,
     **options: Unpack[Keywords],
@@ -86,32 +84,26 @@ def cp(
     task = TensorTask(X, n_components, options)
     shape, r = task.data.shape, task.r
     sets = as_modes(sparsity, len(shape), r, projection)
-    passes = [cheap_sweeps(math.prod(shape) // n, r) if sweeps is None else as_count(sweeps, "sweeps") for n in shape]
-    blocks = [Block(Sequential(n), s) for n, s in zip(passes, sets, strict=True)]
+    asked = None if sweeps is None else as_count(sweeps, "sweeps")
+    blocks = [Block(Sequential(asked or task.sweeps(mode)), s) for mode, s in enumerate(sets)]
     init = "gradual" if sparsity else "samples"
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X suffice
-    if free is not None:
-        result = task.run(blocks, order=(*others, free), before=(free,), init=init, scaled=free, balance=False)
-        row = np.ones(r)
+    if free is None:  # a factor of one row carries the scale
+        data, last, more = WithMiddle(task.data), len(shape), [np.ones((1, r), dtype=task.data.dtype, order="F")]
+        blocks.append(Block(Pivot(), as_columns(None, r)))
     else:
-        last = len(shape)
-        result = task.run(
-            [*blocks, Block(Pivot(), as_columns(None, r))],
-            data=WithMiddle(task.data),
-            more=[np.ones((1, r), dtype=task.data.dtype, order="F")],
-            order=(*others, last),
-            before=(last,),
-            init=init,
-            balance=False,
-        )
-        row = result.factors[last][0].astype(float)
+        data, last, more = None, free, []
+    order = (*others, last)
+    result = task.run(blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False)
     factors = result.factors[: len(shape)]
-    weights = row * split_weights(factors, sets)
+    weights = split_weights(factors, sets)
+    if free is None:
+        weights = weights * result.factors[last][0].astype(float)
     return replace(result, factors=factors, weights=weights, middle=np.diag(weights) if len(shape) == 2 else None)
 
 
-def as_modes(sparsity: Any, order: int, r: int, method: Method) -> list[Columns]:
+def as_modes(sparsity: Mapping[int, Sparsity] | None, order: int, r: int, method: Method) -> list[Columns]:
     """The sets of each mode."""
     if sparsity is not None and not isinstance(sparsity, Mapping):
         raise ValueError(f"sparsity={sparsity!r} names no mode: give {{mode: sparsity}}, for example {{0: 0.5}}")
@@ -137,7 +129,7 @@ class TensorTask(Task):
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        return starting_factors(start, self.data, self.r, sets, self.rng)
+        return starting_tensor_factors(start, self.data, self.r, sets, self.rng)
 
 
 def encode(data: Tensor, factors: Sequence[Array], encoder: Block | None = None) -> tuple[Array, float]:

@@ -7,10 +7,9 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_columns, as_side
+from ..engine.validation import as_side
 from ..projections import Grouped
-from ..updates import Sequential, Shared, WholeFactor
-from .ssnmf import cheap_sweeps
+from ..updates import Shared, WholeFactor
 from .task import Side, Task, recipe
 
 
@@ -31,9 +30,6 @@ def grouped(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity : float in [0, 1]
         The mean Hoyer sparsity over all components.
     side : {"components", "activations"}
@@ -41,10 +37,6 @@ def grouped(
     kkt_tol : float, default=0.0
         Stop when no column, at its current sparsity, would move by more than this fraction of its norm. 0 disables
         this.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -60,7 +52,6 @@ def grouped(
     """
     task = Task(X, n_components, options)
     mode = as_side(side)
-    budget = Block(Shared(cheap_sweeps(task.data.shape[1 - mode], task.r)), WholeFactor(Grouped(sparsity), task.r))
-    other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
-    blocks = [other, budget] if mode == 1 else [budget, other]
+    blocks = [task.hals(0), task.hals(1)]
+    blocks[mode] = Block(Shared(task.sweeps(mode)), WholeFactor(Grouped(sparsity), task.r))
     return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

@@ -7,10 +7,9 @@ from typing import Any, Literal, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_choice, as_columns, as_count, as_side
+from ..engine.validation import as_choice, as_count, as_side
 from ..projections import AtMost
 from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
-from .ssnmf import cheap_sweeps
 from .task import Side, Task, recipe
 
 
@@ -34,9 +33,6 @@ def l0(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     nonzeros : int
         The largest number of nonzeros.
     side : {"components", "activations"}
@@ -49,10 +45,6 @@ def l0(
         Choose supports in every ``every``-th iteration, and improve both factors on fixed supports in between, as
         Peharz and Pernkopf do. Set ``tol=0`` then, so that the fit does not stop before the next choice. Ignored by
         "sequential".
-
-    Returns
-    -------
-    Result
 
     Notes
     -----
@@ -71,17 +63,15 @@ def l0(
     """
     task = Task(X, n_components, options)
     count, mode, every = as_count(nonzeros, "nonzeros"), as_side(side), as_count(every, "every")
-    hals = Sequential(cheap_sweeps(task.data.shape[mode], task.r))
-    other = Block(hals, as_columns(None, task.r))
+    blocks = [task.hals(0), task.hals(1)]
     if mode == 1:
         method = as_choice("prune" if method is None else method, "method", ("prune", "sequential"))
-        sweeps = cheap_sweeps(task.data.shape[0], task.r)
-        update: Update = Pruned(every=every) if method == "prune" else Sequential(sweeps)
-        sparse = Block(update, Columns.same(AtMost(count), task.r))
-        return task.run([other, sparse], before=(0,), scaled=0)
-    method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
-    sparse = Block(Coding(count, method == "reverse", every), Rows(AtMost(count), task.r))
-    return task.run([sparse, other], before=(0,), scaled=0, revive=False)
+        update: Update = Pruned(every=every) if method == "prune" else Sequential(task.sweeps(1))
+        blocks[1] = Block(update, Columns.same(AtMost(count), task.r))
+    else:
+        method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
+        blocks[0] = Block(Coding(count, method == "reverse", every), Rows(AtMost(count), task.r))
+    return task.run(blocks, before=(0,), scaled=0, revive=mode == 1)
 
 
 @recipe
@@ -102,19 +92,12 @@ def l0_path(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     nonzeros : int
         The largest number of nonzeros.
     side : {"activations", "components"}
         Limit the components in each sample, or (the same for X transposed) in each feature.
     refit : bool
         Solve again for the selected components without the penalty, which removes its shrinkage.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -130,7 +113,6 @@ def l0_path(
     """
     task = Task(X, n_components, options)
     count, mode = as_count(nonzeros, "nonzeros"), as_side(side)
-    sparse = Block(Path(count, bool(refit)), Rows(AtMost(count), task.r))
-    other = Block(Sequential(cheap_sweeps(task.data.shape[mode], task.r)), as_columns(None, task.r))
-    blocks = [sparse, other] if mode == 0 else [other, sparse]
+    blocks = [task.hals(0), task.hals(1)]
+    blocks[mode] = Block(Path(count, bool(refit)), Rows(AtMost(count), task.r))
     return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=False)

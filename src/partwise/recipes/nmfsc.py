@@ -6,9 +6,8 @@ from typing import Any, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.natural import advise
 from ..engine.options import Keywords
-from ..engine.validation import as_columns
+from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Task, recipe
@@ -19,8 +18,8 @@ def nmfsc(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any = None,
-    activation_sparsity: Any = None,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
     projection: Method = "hoyer",
     **options: Unpack[Keywords],
 ) -> Result:
@@ -34,18 +33,11 @@ def nmfsc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
         is an interval.
     projection : {"hoyer", "fast", "sorted"}
         The algorithm of the projection: Hoyer's, or a faster one. All give the same result.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -61,8 +53,6 @@ def nmfsc(
     task = Task(X, n_components, options)
     activations = as_columns(activation_sparsity, task.r, projection, "activation_sparsity")
     parts = as_columns(sparsity, task.r, projection)
-    if task.known[1] is None:
-        advise(task.data, parts)
     if sparsity is not None:
         parts = Columns(tuple(FreeNorm(s, keep=True) for s in parts))
     free = activation_sparsity is None

@@ -13,8 +13,7 @@ from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.options import Keywords
 from ..engine.validation import as_amount, as_choice, as_columns
-from ..updates import Divergence, Sequential
-from .ssnmf import cheap_sweeps
+from ..updates import Divergence
 from .task import Task, recipe
 
 
@@ -36,18 +35,11 @@ def nsnmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     theta : float in [0, 1]
         The amount of smoothing. 0 is plain NMF; 1 averages all components into one.
     loss : {"squared", "kl"}
         With "kl", ``Result.losses`` are divergences, the relative error passed to a callback is nan, and ``kkt_tol`` is
         not available.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -63,21 +55,25 @@ def nsnmf(
     True
     """
     task = Task(X, n_components, options)
-    r, free, theta = task.r, as_columns(None, task.r), as_amount(theta, "theta", 1.0)
-    smoothing = (1 - theta) * np.eye(r) + theta / r
-    if as_choice(loss, "loss", ("squared", "kl")) == "kl":
-        if task.options.kkt_tol:
+    theta = as_amount(theta, "theta", 1.0)
+    smoothing = (1 - theta) * np.eye(task.r) + theta / task.r
+    kl = as_choice(loss, "loss", ("squared", "kl")) == "kl"
+    if kl:
+        if task.options["kkt_tol"]:
             raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
         data: Any = DivergenceData(task.whole(), smoothing)
-        blocks = [Block(Divergence(), free)] * 2
-        init = "random"  # multiplicative updates keep zeros
+        blocks = [Block(Divergence(), as_columns(None, task.r))] * 2
     else:
         data = WithMiddle(task.whole(), smoothing)
-        blocks = [Block(Sequential(cheap_sweeps(task.data.shape[1 - mode], r)), free) for mode in (0, 1)]
-        init = "samples"
-    before = () if loss == "kl" else (0,)
-    asked = {"theta": theta, "loss": loss}
+        blocks = [task.hals(0), task.hals(1)]
     result = task.run(
-        blocks, data=data, before=before, init=init, scaled=0, revive=False, balance=False, parameters=asked
+        blocks,
+        data=data,
+        before=() if kl else (0,),
+        init="random" if kl else "samples",  # multiplicative updates keep zeros
+        scaled=0,
+        revive=False,
+        balance=False,
+        parameters={"theta": theta, "loss": loss},
     )
     return replace(result, middle=smoothing)

@@ -9,8 +9,7 @@ from ..engine.loop import Result
 from ..engine.options import Keywords
 from ..engine.validation import as_amount, as_choice, as_columns, as_side
 from ..projections import HoyerBetween
-from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential
-from .ssnmf import cheap_sweeps
+from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential, Update
 from .task import Side, Task, recipe
 
 
@@ -32,9 +31,6 @@ def nnsc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     l1 : float
         The penalty. Its effect depends on the scale of X.
     side : {"activations", "components"}
@@ -42,10 +38,6 @@ def nnsc(
     method : {"sequential", "hoyer"}
         Sequential passes for both factors, or Hoyer's updates: multiplicative for the penalised side, a gradient step
         and normalisation for the other.
-
-    Returns
-    -------
-    Result
 
     References
     ----------
@@ -61,14 +53,14 @@ def nnsc(
     """
     task = Task(X, n_components, options)
     mode, l1 = as_side(side), as_amount(l1, "l1")
-    unit = Columns.same(HoyerBetween(), task.r)
-    free = as_columns(None, task.r)
     if as_choice(method, "method", ("sequential", "hoyer")) == "hoyer":
-        blocks = [Block(Multiplicative(l1=l1), free, l1=l1), Block(Halving(), unit)]
+        updates: tuple[Update, Update] = Multiplicative(l1=l1), Halving()
     else:
-        sweeps = [cheap_sweeps(task.data.shape[1 - m], task.r) for m in (mode, 1 - mode)]
-        blocks = [Block(Sequential(sweeps[0]), free, l1=l1), Block(Sequential(sweeps[1]), unit)]
-    return task.run(blocks if mode == 0 else blocks[::-1], order=(1 - mode, mode), before=(mode,), scaled=mode)
+        updates = Sequential(task.sweeps(mode)), Sequential(task.sweeps(1 - mode))
+    penalised = Block(updates[0], as_columns(None, task.r), l1=l1)
+    unit = Block(updates[1], Columns.same(HoyerBetween(), task.r))
+    blocks = [penalised, unit] if mode == 0 else [unit, penalised]
+    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)
 
 
 @recipe
@@ -91,19 +83,12 @@ def snmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     beta : float
         The squared ℓ1 penalty, which makes one side sparse.
     eta : float, optional
         The squared ℓ2 penalty on the other side. By default the square of X's largest entry, as in Kim and Park's code.
     side : {"activations", "components"}
         The side to make sparse.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

@@ -7,9 +7,8 @@ from typing import Any, Literal, Unpack
 
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.natural import advise
 from ..engine.options import Keywords
-from ..engine.validation import as_count, as_penalties, as_switch, one_sided
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -32,8 +31,8 @@ def ssnmf(
     X: Any,
     n_components: int,
     *,
-    sparsity: Any = None,
-    activation_sparsity: Any = None,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
     faithful: bool = False,
     solver: Solver | None = None,
     projection: Method = "fast",
@@ -51,9 +50,6 @@ def ssnmf(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component (over the features), or of its activations (over the samples). A
         *tuple* is an interval. Only one of the two can be given. The constrained side has unit norm, and the other side
@@ -75,10 +71,6 @@ def ssnmf(
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
-    Returns
-    -------
-    Result
-
     References
     ----------
     V. K. Potluru, S. M. Plis, J. Le Roux, B. A. Pearlmutter, V. D. Calhoun and T. P. Hayes, "Block Coordinate Descent
@@ -95,14 +87,12 @@ def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    if task.known[1] is None:
-        advise(task.data, sets[1])
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
-        cheap = 1 if faithful else cheap_sweeps(task.data.shape[1 - mode], r)
+        cheap = 1 if faithful else task.sweeps(mode)
         if sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
             update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
@@ -122,15 +112,9 @@ def ssnmf(
     )
 
 
-def cheap_sweeps(other: int, r: int) -> int:
-    """The number of sweeps, 1 to 4, that cost about half as much as the statistics. One sweep costs r/other of them."""
-    return min(max(round(0.5 * other / r), 1), 4)
-
-
-def as_solver(name: Any, asked: Any, cheap: int, parameter: str) -> Update:
+def as_solver(name: str, asked: int | None, cheap: int, parameter: str) -> Update:
     """Return the update of this name, with the number of steps given by ``parameter``, or the cheap number."""
-    if not isinstance(name, str) or name not in SOLVERS:
-        raise ValueError(f"solver={name!r} is not one of {', '.join(map(repr, SOLVERS))}")
+    as_choice(name, "solver", tuple(SOLVERS))
     if asked is not None and name in ("greedy", "pivot"):
         raise ValueError(f"solver={name!r} has its own stopping rule: omit {parameter}")
     return SOLVERS[name](cheap if asked is None else as_count(asked, parameter))

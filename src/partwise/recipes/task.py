@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,16 +16,27 @@ from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.options import Keywords, Options, described, parameters
+from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
-from ..engine.validation import as_amount, as_bytes, as_choice, as_count, as_generator, as_jobs, as_known, as_path
+from ..engine.validation import (
+    as_amount,
+    as_bytes,
+    as_choice,
+    as_columns,
+    as_count,
+    as_generator,
+    as_jobs,
+    as_known,
+    as_path,
+)
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
-from ..updates import Columns, Sets
+from ..updates import Columns, Sequential, Sets
 
 Side = Literal["activations", "components"]
+FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
 Function = TypeVar("Function", bound=Callable[..., Result])
 
 
@@ -39,16 +51,16 @@ STAGES = (0.2, 0.4, 0.6, 0.8)  # of the gradual start, relative to the requested
 
 
 def recipe(function: Function) -> Function:
-    """Register a function as a recipe for matrices, and add `Options` to its signature and docstring."""
+    """Register a function as a recipe for matrices, and add the options to its signature and docstring."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
 def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """Add `Options`, except those in ``without``, to the signature and docstring of a function.
+    """Add the options, except those in ``without``, to the signature and docstring of a function.
 
-    Unknown options raise TypeError.
+    X, n_components and the result are added to the docstring, too. Unknown options raise TypeError.
     """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -64,7 +76,7 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
-    checked.__doc__ = described(function.__doc__, signature)
+    checked.__doc__ = full_docstring(function.__doc__, FIRST, entries(signature), "Result")
     return cast(Function, checked)
 
 
@@ -73,32 +85,35 @@ class Task:
 
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
-        self.options = Options(**options)
-        if self.options.callback is not None and not callable(self.options.callback):
-            raise ValueError(f"callback={self.options.callback!r} is not callable: give a function of an Iteration")
-        self.checkpoint, source = (as_path(getattr(self.options, name), name) for name in ("checkpoint", "resume_from"))
+        self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
+        callback = self.options["callback"]
+        if callback is not None and not callable(callback):
+            raise ValueError(f"callback={callback!r} is not callable: give a function of an Iteration")
+        self.checkpoint = as_path(self.options["checkpoint"], "checkpoint")
+        source = as_path(self.options["resume_from"], "resume_from")
         if self.checkpoint is not None:
             check_place(self.checkpoint)
-        self.every = as_count(self.options.checkpoint_every, "checkpoint_every")
+        self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
         self.data: Any = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
-        self.rng = as_generator(self.options.random_state)
+        self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
-            given = isinstance(self.options.random_state, numbers.Integral)
+            given = isinstance(self.options["random_state"], numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
         self.before = self.rng.bit_generator.state
+        fixed = {name: self.options[name] for name in FIXED}
         self.known = [
-            as_known(getattr(self.options, name), self.r, length, name, self.data.dtype)
-            for name, length in zip(("fixed_activations", "fixed_components"), self.data.shape, strict=False)
+            as_known(rows, self.r, length, name, self.data.dtype)
+            for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 
     def read(self, X: Any) -> Data:
         """Validate X and wrap it as data."""
-        missing = as_choice(self.options.missing, "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options.memory_limit, "memory_limit"), missing, self.options.observed)
+        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
+        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -125,11 +140,12 @@ class Task:
         """
         limits = self.limits(tol)
         blocks = self.partly(blocks, plain=data is None)
-        start = init if self.options.init is None else self.options.init
+        start = init if self.options["init"] is None else self.options["init"]
+        name = start if isinstance(start, str) else "given"
         if isinstance(self.data, Chunked):
-            self.check_chunks(blocks, start)
+            self.check_chunks(blocks, name)
         if not self.data.complete:
-            self.check_missing(order, start)
+            self.check_missing(order, name)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -154,7 +170,7 @@ class Task:
             tuple(before),
             balance,
             revive,
-            start if isinstance(start, str) else "given",
+            name,
             dict(parameters or {}),
         )
         if self.resumed is not None:
@@ -164,11 +180,11 @@ class Task:
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif isinstance(start, str) and start == "gradual":
+            elif name == "gradual":
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.starting_factors(start, [b.sets for b in own], scaled), *more]
+                factors = [*self.scaled_start(start, [b.sets for b in own], scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
@@ -181,7 +197,7 @@ class Task:
         """Return initial factors from a few iterations at each of several lower sparsities."""
         own = blocks[: len(blocks) - len(more)]
         first = [b.sets.relaxed(STAGES[0]) for b in own]
-        factors = [*self.starting_factors("samples", first, scaled), *more]
+        factors = [*self.scaled_start("samples", first, scaled), *more]
         for share in STAGES if first != [b.sets for b in own] else ():
             relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
             factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
@@ -195,12 +211,22 @@ class Task:
                 continue
             sets, others = blocks[mode].sets, blocks[1 - mode].sets
             if not plain or not isinstance(sets, Columns) or not (isinstance(others, Columns) or others.scale_free):
-                name = ("fixed_activations", "fixed_components")[mode]
-                raise ValueError(f"{name} is not available for this method, which couples all components: use ssnmf")
+                raise ValueError(
+                    f"{FIXED[mode]} is not available for this method, which couples all components: use ssnmf"
+                )
             blocks[mode] = blocks[mode].keeping(known)
             if isinstance(others, Columns):
                 blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
         return blocks
+
+    def sweeps(self, mode: int) -> int:
+        """The number of sweeps over a factor, 1 to 4, that cost about half as much as its statistics."""
+        entries = math.prod(self.data.shape) // self.data.shape[mode]  # for each row of the factor
+        return min(max(round(0.5 * entries / self.r), 1), 4)
+
+    def hals(self, mode: int) -> Block:
+        """The block of an unconstrained factor, updated by HALS."""
+        return Block(Sequential(self.sweeps(mode)), as_columns(None, self.r))
 
     def whole(self) -> Matrix:
         """Return the data, for methods that need it in memory and without missing entries."""
@@ -210,7 +236,7 @@ class Task:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
 
-    def check_chunks(self, blocks: Sequence[Block], start: Any) -> None:
+    def check_chunks(self, blocks: Sequence[Block], start: str) -> None:
         """Raise ValueError for methods and starts that are not available for X in chunks."""
         if not blocks[0].sets.by_rows:
             raise ValueError(
@@ -219,17 +245,17 @@ class Task:
             )
         if not blocks[0].separable:
             raise ValueError(IN_CHUNKS)
-        if isinstance(start, str) and start == "gradual":
+        if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
 
-    def check_missing(self, order: Sequence[int], start: Any) -> None:
+    def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
         if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss would need another pass
             raise ValueError("X has missing entries and is read in chunks: load X into memory, or use ssnmf")
-        if isinstance(start, str) and start == "nndsvd":
+        if start == "nndsvd":
             raise ValueError("init='nndsvd' needs all entries of X: use 'samples' or 'random'")
 
-    def starting_factors(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
+    def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
         factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
@@ -254,12 +280,12 @@ class Task:
         """Return the validated limits of the loop."""
         asked = self.options
         return {
-            "max_iter": as_count(asked.max_iter, "max_iter"),
-            "tol": tol if asked.tol is None else as_amount(asked.tol, "tol"),
-            "kkt_tol": as_amount(asked.kkt_tol, "kkt_tol"),
-            "max_time": None if asked.max_time is None else as_amount(asked.max_time, "max_time", np.inf),
-            "callback": asked.callback,
-            "n_threads": None if asked.n_threads is None else as_jobs(asked.n_threads, "n_threads"),
+            "max_iter": as_count(asked["max_iter"], "max_iter"),
+            "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
+            "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
+            "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
+            "callback": asked["callback"],
+            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
         }
 
     def encoder(self, block: Block) -> Block | None:

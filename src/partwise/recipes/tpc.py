@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import as_columns
+from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel
@@ -16,7 +16,12 @@ from .task import Task, recipe
 
 @recipe
 def tpc(
-    X: Any, n_components: int, *, sparsity: Any = None, activation_sparsity: Any = None, **options: Unpack[Keywords]
+    X: Any,
+    n_components: int,
+    *,
+    sparsity: Sparsity = None,
+    activation_sparsity: Sparsity = None,
+    **options: Unpack[Keywords],
 ) -> Result:
     """The tangent-plane constraint algorithm (Heiler & Schnörr 2006): intervals of sparsity by convex programs.
 
@@ -30,16 +35,9 @@ def tpc(
 
     Parameters
     ----------
-    X : array or SciPy sparse matrix of shape (samples, features)
-        Nonnegative.
-    n_components : int
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component over the features, and of its activations over the samples. A *tuple*
         is an interval; None is an open end.
-
-    Returns
-    -------
-    Result
 
     References
     ----------

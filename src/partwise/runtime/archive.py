@@ -25,6 +25,9 @@ import scipy.sparse as sp
 
 from ..version import __version__
 from .files import replacing
+from .npy import read_member
+from .untrusted import FLOOR, RATIO, allow, reading
+from .untrusted import UnreadableError as UnreadableError
 
 Array = npt.NDArray[Any]
 Header = dict[str, Any]
@@ -35,11 +38,6 @@ SEAL = re.compile(rb"partwise (\d{3}) sha256 ([0-9a-f]{64})")
 DIGEST = 64  # length in bytes
 NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 PARTS = ("values", "indices", "starts")  # the members of a sparse array, in CSR form
-SMALL, RATIO = 2**28, 1000  # a sparse array may expand to SMALL bytes, or to RATIO times its stored size
-
-
-class UnreadableError(ValueError):
-    """Raised for a file that is damaged, too new, or was not written by Partwise."""
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -58,7 +56,11 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write the archive and its digest to an open file."""
     members: dict[str, Array] = {}
-    table = {name: add_members(name, np.asarray(array), members) for name, array in arrays.items()}
+    table: dict[str, Any] = {}
+    small = FLOOR // 2  # with half of the ratio in `add_members`, the whole file stays within the limits of `allow`
+    for name, array in arrays.items():
+        table[name] = add_members(name, np.asarray(array), members, small)
+        small -= 8 * np.size(array) if "nonzeros" in table[name] else 0
     about = {
         "format": list(FORMAT),
         "written_by": f"partwise {__version__}",
@@ -77,8 +79,11 @@ def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]
     file.write(digest)
 
 
-def add_members(name: str, array: Array, members: dict[str, Array]) -> dict[str, Any]:
-    """Add an array to ``members``, dense or sparse, whichever is smaller, and return its entry for the header."""
+def add_members(name: str, array: Array, members: dict[str, Array], small: int) -> dict[str, Any]:
+    """Add an array to ``members``, dense or sparse, whichever is smaller, and return its entry for the header.
+
+    An array is stored dense if reading it would take more than ``small`` bytes, and far more than it has on disk.
+    """
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid array name: use letters, digits, underscores and dots")
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
@@ -89,18 +94,13 @@ def add_members(name: str, array: Array, members: dict[str, Array]) -> dict[str,
         width = np.min_scalar_type(max(rows.shape[1], 1))
         size = int(np.count_nonzero(rows)) * (array.itemsize + width.itemsize) + 8 * (len(rows) + 1)
         negative_zeros = np.signbit(rows[rows == 0]).any()  # a sparse array would lose them
-        if size < array.nbytes and not negative_zeros and may_expand(array.nbytes, size):
+        if size < array.nbytes and not negative_zeros and 8 * array.size <= max(small, RATIO // 2 * size):
             sparse = sp.csr_array(rows)
             parts = sparse.data, sparse.indices.astype(width), sparse.indptr.astype(np.int64)
             members |= {f"{name}.{part}": values for part, values in zip(PARTS, parts, strict=True)}
             return {"shape": list(array.shape), "nonzeros": "by columns" if columns else "by rows"}
     members[name] = array
     return {"shape": list(array.shape)}
-
-
-def may_expand(full: int, stored: int) -> bool:
-    """Whether ``stored`` bytes may expand to ``full`` bytes. The limit stops files that would exhaust memory."""
-    return full <= max(SMALL, RATIO * stored)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Array]]:
@@ -111,15 +111,16 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Array]]:
     name = os.fspath(path)
     with open_regular(name) as file:
         check_seal(file, name)
-        try:
-            with zipfile.ZipFile(file) as archive:
-                return contents(archive, os.fstat(file.fileno()).st_size)
-        except UnreadableError as error:
-            raise UnreadableError(f"{name}: {error}") from None
-        except (zipfile.BadZipFile, ArithmeticError, EOFError, KeyError, OSError, RuntimeError, TypeError) as error:
-            raise UnreadableError(f"{name} was not written by partwise: {error}") from error
-        except ValueError as error:
-            raise UnreadableError(f"{name} has invalid contents: {error}") from error
+        with reading(name), zipfile.ZipFile(file) as archive:
+            header = header_of(archive, os.fstat(file.fileno()).st_size)
+            if not isinstance(header.get("arrays"), dict):
+                raise ValueError("the header is invalid")
+            version = header.get("format")
+            if not isinstance(version, list) or not version or not isinstance(version[0], int) or version[0] < 1:
+                raise ValueError("the header has no valid format number")
+            if version[0] > FORMAT[0]:
+                raise UnreadableError(too_new(name, version[0]))
+            return header, arrays_of(archive, header["arrays"], name)
 
 
 def kind_of(path: str | os.PathLike[str]) -> Any:
@@ -127,9 +128,9 @@ def kind_of(path: str | os.PathLike[str]) -> Any:
     with open_regular(os.fspath(path)) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                return json.loads(archive.read(HEADER))["kind"]
-        except (zipfile.BadZipFile, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError):
-            raise UnreadableError(f"{os.fspath(path)} was not written by partwise") from None
+                return header_of(archive, os.fstat(file.fileno()).st_size)["kind"]
+        except Exception as error:
+            raise UnreadableError(f"{os.fspath(path)} was not written by partwise") from error
 
 
 @contextmanager
@@ -176,83 +177,74 @@ def too_new(name: str, number: int) -> str:
     return f"{name} has format {number}, but partwise {__version__} reads formats up to {FORMAT[0]}: upgrade partwise"
 
 
-def contents(archive: zipfile.ZipFile, size: int) -> tuple[Header, dict[str, Array]]:
-    """The header and the arrays of an archive of ``size`` bytes."""
+def header_of(archive: zipfile.ZipFile, size: int) -> Header:
+    """The header of an archive of ``size`` bytes, if all its members are stored as they are."""
     members = archive.infolist()
     if len({m.filename for m in members}) < len(members) or sum(m.file_size for m in members) > size:
-        raise UnreadableError("the table of contents is invalid")
+        raise ValueError("the table of contents is invalid")
     for member in members:
         if (
             member.compress_type != zipfile.ZIP_STORED
             or member.flag_bits & 1
             or member.file_size != member.compress_size
         ):
-            raise UnreadableError(f"member {member.filename!r} is compressed or encrypted")
+            raise ValueError(f"member {member.filename!r} is compressed or encrypted")
     header = json.loads(archive.read(HEADER), parse_constant=reject_constant)
-    if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
-        raise UnreadableError("the header is invalid")
-    version = header.get("format")
-    if not isinstance(version, list) or not version or not isinstance(version[0], int) or version[0] < 1:
-        raise UnreadableError("the header has no valid format number")
-    if version[0] > FORMAT[0]:
-        raise UnreadableError(too_new("the file", version[0]))
-    return header, {name: array_of(archive, name, form) for name, form in header["arrays"].items()}
+    if not isinstance(header, dict):
+        raise ValueError("the header is invalid")
+    return header
+
+
+def arrays_of(archive: zipfile.ZipFile, forms: Mapping[str, Any], path: str) -> dict[str, Array]:
+    """Read all arrays. Those stored as nonzeros share the memory that the file may take."""
+    arrays: dict[str, Array] = {}
+    expanded = 0
+    for name, form in forms.items():
+        shape = form.get("shape") if isinstance(form, dict) else None
+        if not NAME.fullmatch(name) or not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError(f"the header entry of array {name!r} is invalid")
+        if "nonzeros" in form:
+            expanded += 8 * math.prod(shape)
+            allow(path, expanded)
+        arrays[name] = array_of(archive, name, form)
+    return arrays
 
 
 def reject_constant(constant: str) -> None:
     """Raise an error for NaN and Infinity, which are not valid JSON."""
-    raise UnreadableError(f"the header contains {constant}")
+    raise ValueError(f"the header contains {constant}")
 
 
-def array_of(archive: zipfile.ZipFile, name: str, form: Any) -> Array:
+def array_of(archive: zipfile.ZipFile, name: str, form: Mapping[str, Any]) -> Array:
     """Read the array ``name``, stored as its header entry ``form`` says."""
-    shape = form.get("shape") if isinstance(form, dict) else None
-    if not NAME.fullmatch(name) or not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        raise UnreadableError(f"the header entry of array {name!r} is invalid")
+    shape = form["shape"]
     if "nonzeros" not in form:
         array = member_of(archive, f"{name}.npy")
         if array.shape != tuple(shape):
-            raise UnreadableError(f"array {name!r} has shape {array.shape}, but the header says {tuple(shape)}")
+            raise ValueError(f"array {name!r} has shape {array.shape}, but the header says {tuple(shape)}")
         return array
     by_columns = form["nonzeros"] == "by columns"
     values, indices, starts = (member_of(archive, f"{name}.{part}.npy") for part in PARTS)
     if len(shape) != 2 or not (by_columns or form["nonzeros"] == "by rows"):
-        raise UnreadableError(f"array {name!r} is stored in an unknown form")
+        raise ValueError(f"array {name!r} is stored in an unknown form")
     array = dense_from_csr(values, indices, starts, (shape[1], shape[0]) if by_columns else (shape[0], shape[1]))
     return array.T if by_columns else array
 
 
 def dense_from_csr(values: Array, indices: Array, starts: Array, shape: tuple[int, int]) -> Array:
     """Expand an array in CSR form to a dense one; raise an error if its members are inconsistent."""
-    stored = values.nbytes + indices.nbytes + starts.nbytes
-    if not may_expand(math.prod(shape) * values.itemsize, stored):
-        raise UnreadableError(f"an array of shape {shape} is stored in only {stored} bytes")
     if values.dtype not in (np.float32, np.float64) or indices.dtype.kind != "u" or starts.dtype != np.int64:
-        raise UnreadableError("the dtypes of a sparse array are invalid")
+        raise ValueError("the dtypes of a sparse array are invalid")
     matrix = sp.csr_array((values, indices, starts), shape=shape)
     matrix.check_format(full_check=True)  # a ValueError for indices out of range
     if not matrix.has_canonical_format:
-        raise UnreadableError("the indices of a sparse array are not sorted and unique")
+        raise ValueError("the indices of a sparse array are not sorted and unique")
     return np.asarray(matrix.toarray())
 
 
 def member_of(archive: zipfile.ZipFile, name: str) -> Array:
-    """Read one ``.npy`` member. Memory is allocated only if the shape matches the member's size."""
-    with archive.open(name) as member:
-        version = np.lib.format.read_magic(member)
-        if version != (1, 0):
-            raise UnreadableError(f"member {name!r} is not a .npy file of version 1.0")
-        shape, columns, dtype = np.lib.format.read_array_header_1_0(member)
-        if dtype.kind not in "buif" or dtype.itemsize > 8 or dtype.shape:
-            raise UnreadableError(f"member {name!r} has dtype {dtype}, which is not a real number type")
-        size = math.prod(int(n) for n in shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or member.tell() + size != archive.getinfo(name).file_size:
-            raise UnreadableError(f"the size of member {name!r} does not match its shape {shape}")
-        array = np.empty(shape[::-1] if columns else shape, dtype=dtype)
-        view: Any = array.reshape(-1).view(np.uint8)
-        while len(view) and (piece := member.read(min(len(view), 2**24))):
-            view[: len(piece)] = np.frombuffer(piece, np.uint8)
-            view = view[len(piece) :]
-        if len(view):
-            raise UnreadableError(f"member {name!r} is truncated")
-        return array.T if columns else array
+    """Read one ``.npy`` member, an array of real numbers."""
+    array = read_member(archive, name)
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        raise ValueError(f"member {name!r} has dtype {array.dtype}, which is not a real number type")
+    return array

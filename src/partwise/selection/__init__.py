@@ -1,6 +1,4 @@
 """Model selection: compare ranks and sparsities on held-out entries of X."""
 
-from .result import Selection
-from .search import select
-
-__all__ = ["Selection", "select"]
+from .result import Selection as Selection
+from .search import select as select

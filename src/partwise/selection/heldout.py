@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 
@@ -61,8 +62,7 @@ class Observed:
         if self.sparse:
             return np.searchsorted(self.matrix.indptr, entries, side="right") - 1, self.matrix.indices[entries]
         flat = entries if self.mask is None else np.flatnonzero(self.mask)[entries]
-        rows, columns = np.divmod(flat, self.matrix.shape[1])
-        return rows, columns
+        return np.divmod(flat, self.matrix.shape[1])
 
     def without(self, entries: Array) -> Matrix:
         """X with these entries marked as missing."""
@@ -78,14 +78,12 @@ class Observed:
 
     def digest(self) -> str:
         """A digest of the observed entries and their positions, to recognise the same X in a later search."""
-        found = blake2b(repr((self.matrix.shape, str(self.matrix.dtype), self.sparse)).encode(), digest_size=16)
+        X = self.matrix
         if self.sparse:
-            parts = [self.matrix.indptr, self.matrix.indices, self.matrix.data]
+            parts = [X.indptr, X.indices, X.data]
         else:
-            parts = [self.matrix] if self.mask is None else [self.mask, self.matrix[self.mask]]
-        for part in parts:
-            found.update(np.ascontiguousarray(part).data)
-        return found.hexdigest()
+            parts = [X] if self.mask is None else [self.mask, X[self.mask]]
+        return str(joblib.hash([X.shape, *map(np.ascontiguousarray, parts)]))
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Split:
     columns: Array
     values: Array
 
-    def error(self, factors: Any) -> float:
+    def error(self, factors: Sequence[Array]) -> float:
         """‖X − model‖ / ‖X‖ over the held-out entries."""
         left, right = factors
         total = 0.0
@@ -112,7 +110,9 @@ def hold_out(observed: Observed, share: float, rng: np.random.Generator) -> Spli
     """Hold out a random ``share`` of the observed entries, keeping at least one in each row and column."""
     entries = np.sort(rng.choice(observed.count, round(share * observed.count), replace=False, shuffle=False))
     for mode in (0, 1):
-        entries = _give_back(entries, observed.places(entries)[mode], _counts(observed, mode), rng)
+        lines = observed.places(entries)[mode]
+        empty = np.intersect1d(lines, np.flatnonzero(observed.without(entries).counts(mode) == 0))
+        entries = np.delete(entries, [int(rng.choice(np.flatnonzero(lines == line))) for line in empty])
     rows, columns = observed.places(entries)
     values = np.asarray(observed.matrix.data[entries] if observed.sparse else observed.matrix[rows, columns])
     if not values.any():
@@ -121,21 +121,3 @@ def hold_out(observed: Observed, share: float, rng: np.random.Generator) -> Spli
             "give more data"
         )
     return Split(observed.without(entries), rows, columns, values)
-
-
-def _counts(observed: Observed, mode: int) -> Array:
-    """Number of observed entries in each row (mode 0) or column (mode 1)."""
-    if observed.sparse:
-        X = observed.matrix
-        return np.bincount(X.indices, minlength=X.shape[1]) if mode else np.diff(X.indptr)
-    if observed.mask is None:
-        return np.full(observed.matrix.shape[mode], observed.matrix.shape[1 - mode])
-    return np.asarray(observed.mask.sum(axis=1 - mode))
-
-
-def _give_back(entries: Array, lines: Array, counts: Array, rng: np.random.Generator) -> Array:
-    """``entries`` minus one from each row (or column) that would otherwise have nothing left to train on."""
-    held = np.bincount(lines, minlength=len(counts))
-    lost = np.flatnonzero((held == counts) & (counts > 0))
-    back = [int(rng.choice(np.flatnonzero(lines == line))) for line in lost]
-    return np.delete(entries, back)

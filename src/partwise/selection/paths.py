@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,35 +17,33 @@ from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram
 from .heldout import Observed, Split, hold_out
 
-KEYWORDS = {"components": "sparsity", "activations": "activation_sparsity"}
+SIDES = ("activations", "components")
 Record = dict[str, Any]
+Level: TypeAlias = float | tuple[float | None, float | None] | None
 
 
 @dataclass(frozen=True)
 class Plan:
     """Settings shared by all paths of a search."""
 
-    sparsities: tuple[Any, ...]
+    sparsities: tuple[Level, ...]
     side: str
     holdout: float
     n_init: int
-    init: Any
+    init: str | None
     max_iter: int
     tol: float
     seed: int
 
-    def split(self, observed: Observed, number: int) -> Split:
-        """Split number ``number``: the same for all ranks and sparsities."""
-        return hold_out(observed, self.holdout, np.random.default_rng([self.seed, number]))
-
-    def fit(self, split: Split, rank: int, sparsity: Any, start: Any, rng: np.random.Generator) -> Result:
+    def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
         with interrupts() as interrupted, warnings.catch_warnings():
             warnings.simplefilter("ignore", CapacityWarning)  # the held-out error shows it
             result = ssnmf(
                 split.seen,
                 rank,
-                **{KEYWORDS[self.side]: sparsity},
+                sparsity=sparsity if self.side == "components" else None,
+                activation_sparsity=sparsity if self.side == "activations" else None,
                 init=start,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -62,11 +60,12 @@ def fit_path(observed: Observed, plan: Plan, rank: int, number: int) -> Record:
 
     The result depends only on the arguments, not on the process or the order of the paths.
     """
-    split = plan.split(observed, number)
+    split = hold_out(observed, plan.holdout, np.random.default_rng([plan.seed, number]))  # one for all ranks
     fits: list[Record] = []
     parts: list[list[Array]] = [[] for _ in plan.sparsities]
     for restart in range(plan.n_init):
-        rng, start = np.random.default_rng([plan.seed, number, rank, restart]), plan.init
+        rng = np.random.default_rng([plan.seed, number, rank, restart])
+        start: Any = plan.init
         for level, sparsity in enumerate(plan.sparsities):
             result = plan.fit(split, rank, sparsity, start, rng)
             start = (result.activations, result.components)

@@ -1,17 +1,13 @@
-"""Finished paths of a search, kept in a JSON checkpoint from which the search resumes."""
+"""Finished paths of a search, kept in a checkpoint from which the search resumes."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
 
-from ..runtime.files import replacing
+from ..runtime.archive import UnreadableError, read, write
 from .paths import Record
-
-FORMAT = 1
-FIT = {"level", "restart", "heldout_error", "train_error", "achieved_sparsity", "dead_parts", "n_iter", "converged"}
 
 
 class SearchRecords:
@@ -27,72 +23,42 @@ class SearchRecords:
     """
 
     def __init__(self, path: Path | None, settings: Record, seed: int) -> None:
-        self.path, self.settings, self.seed = path, json.loads(json.dumps(settings)), seed
+        self.path, self.seed = path, seed
+        self.settings = json.loads(json.dumps(settings))  # as a file returns them
         self.records: dict[tuple[int, int], Record] = {}
         if path is not None and path.exists():
             self._resume(path)
-        elif path is not None:
-            self._write(path)  # fail now, not after the first fits, if the path is not writable
+        else:
+            self._write()  # fail now, not after the first fits, if the path is not writable
 
     def add(self, record: Record) -> None:
         """Add the record of a path and write the file."""
         self.records[record["rank"], record["split"]] = record
-        if self.path is not None:
-            self._write(self.path)
+        self._write()
 
     def _resume(self, path: Path) -> None:
-        found = read(path)
-        if found["settings"] != self.settings:
-            other = sorted(name for name, value in self.settings.items() if found["settings"].get(name) != value)
-            raise ValueError(
-                f"checkpoint={os.fspath(path)!r} belongs to a search with different {', '.join(other)}: "
-                "use another path, or delete the file"
-            )
-        self.seed = found["seed"]
-        self.records = {(record["rank"], record["split"]): record for record in found["paths"]}
-
-    def _write(self, path: Path) -> None:
-        content = {
-            "kind": "partwise selection",
-            "format": FORMAT,
-            "settings": self.settings,
-            "seed": self.seed,
-            "paths": [self.records[key] for key in sorted(self.records)],
-        }
+        name = f"checkpoint={os.fspath(path)!r}"
         try:
-            with replacing(path) as fresh:
-                fresh.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+            found, _ = read(path)
+            if found["kind"] != "search":
+                raise UnreadableError(f"it is a {found['kind']}")
+            settings, seed = dict(found["settings"]), int(found["seed"])
+            records = {(record["rank"], record["split"]): record for record in found["paths"]}
+        except (UnreadableError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{name} is not a search checkpoint, or is damaged: {error}. Use another path") from error
+        other = [key for key, value in self.settings.items() if settings.get(key) != value]
+        if other:
+            raise ValueError(
+                f"{name} belongs to a search with different {', '.join(sorted(other))}: use another path, or delete "
+                "the file"
+            )
+        self.seed, self.records = seed, records
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        paths = [self.records[key] for key in sorted(self.records)]
+        try:
+            write(self.path, {"kind": "search", "settings": self.settings, "seed": self.seed, "paths": paths}, {})
         except OSError as error:
-            raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: {error.strerror}") from error
-
-
-def read(path: Path) -> Record:
-    """Read and validate a checkpoint."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        valid = (
-            (found["kind"], found["format"]) == ("partwise selection", FORMAT)
-            and isinstance(found["seed"], int)
-            and all(_is_path(record, found["settings"]) for record in found["paths"])
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            f"checkpoint={os.fspath(path)!r} is not a search checkpoint, or is damaged; it was left unchanged: use "
-            "another path"
-        )
-    return dict(found)
-
-
-def _is_path(record: Any, settings: Record) -> bool:
-    """Whether a record has every fit and field that the table needs."""
-    levels, starts = len(settings["sparsities"]), settings["n_init"]
-    return (
-        isinstance(record["rank"], int)
-        and isinstance(record["split"], int)
-        and len(record["stability"]) == levels
-        and sorted((fit["level"], fit["restart"]) for fit in record["fits"])
-        == [(level, restart) for level in range(levels) for restart in range(starts)]
-        and all(set(fit) == FIT for fit in record["fits"])
-    )
+            raise ValueError(f"checkpoint={os.fspath(self.path)!r} cannot be written: {error.strerror}") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .paths import Record
+from .paths import Level, Record
 
 HEADINGS = {
     "rank": "rank",
@@ -79,7 +79,7 @@ def as_text(name: str, value: Any) -> str:
     return str(value) if isinstance(value, int) else f"{value:.1f}" if name == "dead_parts" else f"{value:.4f}"
 
 
-def sparsity_in_words(value: Any) -> str:
+def sparsity_in_words(value: Level) -> str:
     """Format a requested sparsity.
 
     >>> [sparsity_in_words(value) for value in (None, 0.5, (0.2, None))]
@@ -92,7 +92,7 @@ def sparsity_in_words(value: Any) -> str:
     return f"{value:g}"
 
 
-def tabulate(records: Sequence[Record], sparsities: Sequence[Any], side: str) -> Selection:
+def tabulate(records: Sequence[Record], sparsities: Sequence[Level], side: str) -> Selection:
     """Build the table from the records of all paths, ordered by rank and split."""
     rows, fits = [], []
     for rank in dict.fromkeys(record["rank"] for record in records):
@@ -111,7 +111,7 @@ def tabulate(records: Sequence[Record], sparsities: Sequence[Any], side: str) ->
     return Selection(rows, fits, side)
 
 
-def row(rank: int, sparsity: Any, fits: Sequence[Record], stability: Sequence[float | None]) -> Record:
+def row(rank: int, sparsity: Level, fits: Sequence[Record], stability: Sequence[float | None]) -> Record:
     """Summarise all fits of one model: mean and standard deviation over the splits."""
     splits = dict.fromkeys(fit["split"] for fit in fits)
     best = [min((f for f in fits if f["split"] == split), key=lambda f: f["train_error"]) for split in splits]

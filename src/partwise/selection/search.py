@@ -6,15 +6,26 @@ import numbers
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import joblib
 import numpy as np
 
 from ..engine.progress import counting_line
-from ..engine.validation import as_amount, as_choice, as_columns, as_count, as_generator, as_jobs, as_path, as_verbosity
+from ..engine.validation import (
+    Seed,
+    as_amount,
+    as_choice,
+    as_columns,
+    as_count,
+    as_generator,
+    as_jobs,
+    as_path,
+    as_verbosity,
+)
+from ..projections import Hoyer, HoyerBetween
 from .heldout import Observed
-from .paths import KEYWORDS, Plan, Record, fit_path
+from .paths import SIDES, Level, Plan, Record, fit_path
 from .records import SearchRecords
 from .result import Selection, tabulate
 
@@ -22,7 +33,7 @@ from .result import Selection, tabulate
 def select(
     X: Any,
     ranks: int | Iterable[int],
-    sparsities: Any = (None,),
+    sparsities: Level | Iterable[Level] = (None,),
     *,
     side: Literal["components", "activations"] = "components",
     holdout: float = 0.1,
@@ -33,7 +44,7 @@ def select(
     tol: float = 1e-5,
     missing: Literal["error", "em"] = "error",
     observed: Any = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     verbose: int = 0,
@@ -92,7 +103,7 @@ def select(
     entries = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", observed)
     settings = {
         "sparsities": sparsities,
-        "side": as_choice(side, "side", tuple(KEYWORDS)),
+        "side": as_choice(side, "side", SIDES),
         "holdout": as_share(holdout),
         "n_init": as_count(n_init, "n_init"),
         "init": None if init is None else as_choice(init, "init", ("samples", "random", "gradual")),
@@ -106,12 +117,8 @@ def select(
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
     jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [key for key in reversed(wanted) if key not in finished.records]  # slowest (largest rank) first
-    line = (
-        counting_line("select", len(wanted), len(wanted) - len(left))
-        if as_verbosity(verbose)
-        else nullcontext(lambda: None)
-    )
-    with line as advance:
+    line = counting_line("select", len(wanted), len(wanted) - len(left))
+    with line if as_verbosity(verbose) else nullcontext(lambda: None) as advance:
         for record in fit_paths(entries, plan, left, jobs):
             finished.add(record)
             advance()
@@ -128,25 +135,28 @@ def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs:
     yield from run(joblib.delayed(fit_path)(observed, plan, *key) for key in keys[:-1])
 
 
-def as_ranks(ranks: Any) -> list[int]:
+def listed(values: object) -> list[Any]:
+    """Several values as a list, or one value as a list of one."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+
+
+def as_ranks(ranks: int | Iterable[int]) -> list[int]:
     """Sorted unique ranks."""
-    several = [ranks] if isinstance(ranks, int | np.integer) or not isinstance(ranks, Iterable) else list(ranks)
-    found = sorted({as_count(rank, "ranks") for rank in several})
+    found = sorted({as_count(rank, "ranks") for rank in listed(ranks)})
     if not found:
         raise ValueError("ranks is empty: give at least one rank")
     return found
 
 
-def as_levels(sparsities: Any) -> tuple[Any, ...]:
+def as_levels(sparsities: Level | Iterable[Level]) -> tuple[Level, ...]:
     """Unique sparsities from low to high, None first."""
-    alone = sparsities is None or isinstance(sparsities, float | int | np.number | str)
-    several = [sparsities] if alone or not isinstance(sparsities, Iterable) else list(sparsities)
-    if not several:
+    found = {as_level(value) for value in listed(sparsities)}
+    if not found:
         raise ValueError("sparsities is empty: give at least one; None means unconstrained")
-    return tuple(sorted({as_level(value) for value in several}, key=path_order))
+    return tuple(sorted(found, key=path_order))
 
 
-def as_level(value: Any) -> Any:
+def as_level(value: Any) -> Level:
     """Validate one sparsity: None, a float, or a (lo, hi) tuple."""
     if value is None:
         return None
@@ -156,17 +166,17 @@ def as_level(value: Any) -> Any:
         )
     if not isinstance(value, tuple | numbers.Real):
         raise ValueError(f"sparsities contains {value!r}: give None, numbers, or intervals (lo, hi)")
-    as_columns(value, 1, name="sparsities")
-    return tuple(None if end is None else float(end) for end in value) if isinstance(value, tuple) else float(value)
+    (level,) = as_columns(cast(Level, value), 1, name="sparsities")
+    return (level.lo, level.hi) if isinstance(level, HoyerBetween) else cast(Hoyer, level).sparsity
 
 
-def path_order(value: Any) -> tuple[float, float]:
+def path_order(level: Level) -> tuple[float, float]:
     """Sort key of a sparsity: its lower end, then its upper end; None comes first."""
-    lo, hi = (-1.0, -1.0) if value is None else value if isinstance(value, tuple) else (value, value)
+    lo, hi = (-1.0, -1.0) if level is None else level if isinstance(level, tuple) else (level, level)
     return (0.0 if lo is None else lo), (1.0 if hi is None else hi)
 
 
-def as_share(value: Any) -> float:
+def as_share(value: float) -> float:
     """Validate ``holdout``, strictly between 0 and 1."""
     share = as_amount(value, "holdout", 1)
     if not 0 < share < 1:

@@ -1,4 +1,4 @@
-"""Known parts: they stay bit for bit, and the rest adapts as if X were what they leave."""
+"""Known components stay bit for bit, and the others fit the residual."""
 
 import numpy as np
 import pytest
@@ -35,14 +35,14 @@ def planted_samples(rng):
 
 
 def rows(X, which=WHICH, seed=1, count=R):
-    """Parts to be known: any, of any norm, at the rows ``which``; NaN elsewhere."""
+    """Known components of any norm at the rows ``which``; NaN elsewhere."""
     given = np.full((count, X.shape[1]), np.nan)
     given[list(which)] = np.random.default_rng(seed).random((len(which), X.shape[1])) * 3
     return given
 
 
 @pytest.mark.parametrize(("name", "sets"), TAKEN)
-def test_an_update_works_on_what_the_known_columns_leave(name, sets, rng):
+def test_update_fits_the_residual_of_the_known_columns(name, sets, rng):
     X, update, columns = planted(rng).X, UPDATES[name], SETS[sets](R)
     factors = [np.asfortranarray(rng.random((n, R))) for n in X.shape]
     factors[1] = columns.project(factors[1])
@@ -76,7 +76,7 @@ def test_the_loss_of_the_free_columns_is_the_loss(X, rng):
     assert seen[0] == pytest.approx(0.5 * np.sum((X - factors[0] @ factors[1].T) ** 2))
 
 
-def test_what_sets_say_of_kept_columns():
+def test_sets_of_kept_columns():
     sets = Columns((Nonnegative(), Kept(), pw.Hoyer(0.5)))
     assert (sets.kept, sets.nonnegative, sets.unit_norm, sets.scale_free) == ((1,), False, False, False)
     assert Columns((Kept(), Nonnegative())).by_rows
@@ -88,7 +88,7 @@ def test_what_sets_say_of_kept_columns():
 
 @quiet
 @one_at_a_time(name=FEW, dtype=[np.float64, np.float32])
-def test_known_parts_stay_and_the_loss_falls(name, dtype, rng):
+def test_known_components_stay_and_loss_decreases(name, dtype, rng):
     X, recipe = planted(rng).X.astype(dtype), RECIPES[name]
     given = rows(X)
     result = recipe(X, R, fixed_components=given, max_iter=8, tol=0)
@@ -124,7 +124,7 @@ def test_sparsity_is_exact_and_the_scale_is_on_the_other_side(X):
 
 
 @pytest.mark.parametrize("sparsity", [None, 0.6])
-def test_the_norm_of_a_known_part_does_not_matter(X, sparsity):
+def test_norm_of_a_known_component_does_not_matter(X, sparsity):
     unit = 64.0
     fits = [
         pw.ssnmf(X, R, sparsity=sparsity, fixed_components=rows(X) * c, max_iter=10, tol=0, random_state=0)
@@ -134,7 +134,7 @@ def test_the_norm_of_a_known_part_does_not_matter(X, sparsity):
     np.testing.assert_allclose(fits[0].activations[:, WHICH], fits[1].activations[:, WHICH] * unit, atol=1e-8)
 
 
-def test_all_parts_known_leave_nonnegative_least_squares(X):
+def test_all_components_known_is_nonnegative_least_squares(X):
     given = rows(X, range(R))
     result = pw.ssnmf(X, R, fixed_components=given, solver="pivot", random_state=0)
     wanted = np.array([nnls(given.T, x)[0] for x in X])
@@ -144,7 +144,7 @@ def test_all_parts_known_leave_nonnegative_least_squares(X):
     np.testing.assert_array_equal(whole.activations, wanted)
 
 
-def test_fewer_rows_are_the_first_parts_and_nothing_known_is_the_plain_fit(X):
+def test_fewer_rows_are_the_first_components_and_none_is_the_plain_fit(X):
     given = rows(X, (0, 1))
     fits = [pw.ssnmf(X, R, sparsity=0.5, fixed_components=f, random_state=0) for f in (given, given[:2])]
     np.testing.assert_array_equal(*(f.components for f in fits))
@@ -154,7 +154,7 @@ def test_fewer_rows_are_the_first_parts_and_nothing_known_is_the_plain_fit(X):
     np.testing.assert_array_equal(sparse.components, fits[0].components)
 
 
-def test_true_parts_that_are_known_leave_the_others_to_be_found(rng):
+def test_remaining_components_are_recovered(rng):
     truth = np.where(rng.random((4, 40)) < 0.3, rng.random((4, 40)), 0)
     X = rng.random((60, 4)) ** 3 @ truth
     result = pw.ssnmf(X, 4, fixed_components=truth[:3], random_state=0, max_iter=500, tol=1e-9)
@@ -174,7 +174,7 @@ def test_starts_keep_what_is_known(X, start, rng):
     np.testing.assert_array_equal(factors[1][:, 2], known[1].columns[:, 0])
 
 
-def test_the_start_looks_beyond_what_is_known(rng):
+def test_start_covers_what_known_components_do_not_explain(rng):
     parts = np.eye(4)[:, [0, 0, 1, 1, 2, 2, 3, 3]]
     X = np.eye(4)[[0] * 20 + [1] * 20 + [2] * 20 + [3]] @ parts
     for seed in range(5):
@@ -187,7 +187,7 @@ def test_gradual_starts_keep_them_too(X):
     np.testing.assert_array_equal(result.components[list(WHICH)], rows(X)[list(WHICH)])
 
 
-def test_a_known_part_that_nothing_uses_is_not_started_again(X):
+def test_unused_known_component_is_not_restarted(X):
     X[:, :5] = 0
     useless = np.zeros((1, X.shape[1]))
     useless[0, :5] = 2
@@ -317,7 +317,7 @@ def test_nonsense_of_activations_is_refused(X):
         ("nsnmf, squared, 0.5", "fixed_activations"),
     ],
 )
-def test_methods_that_bind_all_parts_refuse(X, name, side):
+def test_methods_that_couple_components_raise(X, name, side):
     with pytest.raises(ValueError, match=f"{side} is not available for this method"):
         RECIPES[name](X, R, **{side: rows(X) if "comp" in side else rows(X.T).T})
 

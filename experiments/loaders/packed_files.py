@@ -1,4 +1,4 @@
-"""Files of a folder or an archive, read in memory: nothing is ever unpacked to disk."""
+"""Read files from a folder or an archive in memory; nothing is unpacked to disk."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 
 from partwise.statistics import Array
 
-LARGEST = 2**25  # bytes: no file of a set comes near it, and an archive that claims more is not one of them
+LARGEST = 2**25  # bytes; much larger than any file of these datasets, so a larger one is rejected
 NOTHING = re.compile(r"(?!)")
 
 
 def numbered_files(place: Path, wanted: str, inner: str | None = None) -> dict[tuple[int, ...], bytes]:
-    """The files whose names end as ``wanted`` says, by the numbers in their names, in order.
+    """The files whose names match ``wanted``, keyed and sorted by the numbers in their names.
 
     Parameters
     ----------
     place : Path
         A folder, or a .zip, .tar or .tar.gz archive.
     wanted : str
-        A regular expression for the end of the names, from a folder or file name on; its groups are the numbers.
+        A regular expression for the last parts of the path; its groups are the numbers.
     inner : str, optional
-        The same for archives inside of the archive that are to be looked into.
+        The same for nested archives to be read.
     """
     ours = _ending(wanted)
     files = _folder(place, ours) if place.is_dir() else _archive(place, ours, _ending(inner) if inner else NOTHING)
@@ -36,23 +36,23 @@ def numbered_files(place: Path, wanted: str, inner: str | None = None) -> dict[t
         match = ours.fullmatch(name)
         key = tuple(int(number) for number in match.groups()) if match else ()
         if key in found:
-            raise ValueError(f"{place} has {name} twice, in different folders: give the folder of one of them")
+            raise ValueError(f"{place} has {name} in two folders: pass one of the folders")
         found[key] = content
     return dict(sorted(found.items()))
 
 
 def arrays_in(place: Path, *names: str) -> list[Array]:
-    """Arrays of an .npz file."""
+    """Read arrays from an .npz file."""
     raw = place.read_bytes()
     try:
         arrays = np.load(BytesIO(raw), allow_pickle=False)
         if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array")
+            raise ValueError("it contains a single array")
         return [arrays[name] for name in names]
     except KeyError as error:
-        raise ValueError(f"{place} lacks an array: {error.args[0]}; it is another file") from None
-    except Exception as error:  # whatever the reader stumbles over, it is the file that is wrong
-        raise ValueError(f"{place} is damaged, or no .npz file ({error}): get it again") from error
+        raise ValueError(f"{place} lacks an array: {error.args[0]}; it is not the expected file") from None
+    except Exception as error:  # any error of the reader means a damaged file
+        raise ValueError(f"{place} is damaged or not an .npz file ({error}): download it again") from error
 
 
 def _ending(pattern: str) -> re.Pattern[str]:
@@ -67,14 +67,12 @@ def _folder(place: Path, ours: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
 
 def _archive(place: Path, ours: re.Pattern[str], inner: re.Pattern[str]) -> list[tuple[str, bytes]]:
     if not place.name.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
-        raise ValueError(
-            f"{place} is not of a kind that is read here: give a folder, a .zip, .tar, .tar.gz or .npz file"
-        )
+        raise ValueError(f"{place} has an unsupported format: pass a folder, a .zip, .tar, .tar.gz or .npz file")
     raw = place.read_bytes()
     try:
         return list(_members(place.name, raw, ours, inner))
-    except Exception as error:  # whatever the reader stumbles over, it is the archive that is wrong
-        raise ValueError(f"{place} is damaged, or not what its name says ({error}): get it again") from error
+    except Exception as error:  # any error of the reader means a damaged archive
+        raise ValueError(f"{place} is damaged, or not the format of its name ({error}): download it again") from error
 
 
 def _members(archive: str, raw: bytes, ours: re.Pattern[str], inner: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
@@ -94,16 +92,16 @@ def _zipped(raw: bytes, ours: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _tarred(raw: bytes, ours: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
-    # As a stream, which cannot go backwards: a member of negative size would keep a seekable archive going for ever.
+    # A stream cannot seek backwards. In a seekable archive, a member of negative size would cause an endless loop.
     with tarfile.open(fileobj=BytesIO(raw), mode="r|*") as archive:
-        for member in archive:  # links, devices and the like are no data
+        for member in archive:  # skips links and devices
             if member.isreg() and _acceptable(member.name, member.size, ours):
                 content = archive.extractfile(member)
                 yield member.name, content.read() if content else b""
 
 
 def _acceptable(name: str, size: int, ours: re.Pattern[str]) -> bool:
-    """Whether it is one of ours; names that lead out of the archive are nobody's."""
+    """Whether the name matches and stays inside the archive; raise ValueError if the file is too large."""
     path = PurePosixPath(name)
     if not ours.fullmatch(name) or path.is_absolute() or ".." in path.parts:
         return False

@@ -1,4 +1,4 @@
-"""Starts lie in their sets, and dead components come back to life without raising the loss."""
+"""Starts are feasible, and dead components are restarted without increasing the loss."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_the_random_start_is_the_papers(mode, rng):
     assert 0 <= factors[1 - mode].min() < 0.2 < 0.8 < factors[1 - mode].max() <= 1
 
 
-def test_nndsvd_beats_a_random_start_and_takes_more_parts_than_it_has_singular_vectors(rng):
+def test_nndsvd_beats_random_and_fills_up_beyond_the_singular_vectors(rng):
     X = planted(rng).X
     sets = [free(5), free(5)]
     far, near = (starting_factors(name, as_data(X), 5, sets, rng) for name in ("random", "nndsvd"))
@@ -64,8 +64,8 @@ def test_nndsvd_beats_a_random_start_and_takes_more_parts_than_it_has_singular_v
 
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("seed", range(5))
-def test_samples_are_drawn_once_each_and_never_where_there_is_nothing(mode, seed, rng):
-    """Where the activations are the constrained side, features are drawn instead."""
+def test_samples_are_distinct_and_nonzero(mode, seed, rng):
+    """If the activations are constrained, features are drawn instead."""
     kinds = rng.random((3, 8))
     X = np.zeros((30, 8))
     X[5:25] = kinds[rng.permutation(np.arange(20) % 3)]
@@ -76,14 +76,14 @@ def test_samples_are_drawn_once_each_and_never_where_there_is_nothing(mode, seed
     np.testing.assert_allclose(sorted(factors[1 - mode].T.tolist()), sorted(wanted), atol=1e-12)
 
 
-def test_samples_asks_for_more_than_there_are(rng):
+def test_samples_start_with_more_components_than_the_rank_of_x(rng):
     X = np.outer(rng.random(6), rng.random(5))
     for form in (np.asarray, sp.csr_array):
         factors = starting_factors("samples", as_data(form(X)), 4, [free(4), free(4)], rng)
         assert all((f.max(axis=0) > 0).all() for f in factors)
 
 
-def test_given_factors_are_used_projected_and_left_alone(rng):
+def test_given_factors_are_projected_copies(rng):
     X, activations, components = rng.random((6, 5)), rng.random((6, 2)), rng.random((2, 5))
     before = activations.copy(), components.copy()
     sets = [free(2), Columns.same(Hoyer(0.5), 2)]
@@ -119,7 +119,7 @@ def test_bad_starts_are_refused(init, message, rng):
 
 
 def deadly(rng):
-    """Data without its first features, and a start whose parts 1 and 3 lie on those alone: nothing can move them."""
+    """X with zeros in its first features, and a start whose components 1 and 3 use only those, so they stay dead."""
     X = planted(rng, noise=0).X
     X[:, :8] = 0
     sets = [free(5), Columns.same(Hoyer(0.8), 5)]
@@ -155,7 +155,7 @@ def test_dead_components_stay_dead_unless_revived(update, rng):
 
 
 def test_zeroed_activations_are_revived_in_a_multiplicative_fit(rng):
-    """Multiplicative updates lock zeros: a column of them never moves again by itself."""
+    """Multiplicative updates keep zeros, so a column of zeros stays zero."""
     X = planted(rng, noise=0).X
     factors = random_factors(X.shape, 5, rng)
     factors[0][:, [0, 4]] = 0
@@ -193,7 +193,7 @@ def test_revival_never_raises_the_loss(problem, form, mode, seed):
     assert error_of(problem.X, factors) <= before * (1 + 1e-12) + 1e-12
 
 
-def test_a_part_of_huge_scale_does_not_make_others_look_dead(rng):
+def test_huge_component_does_not_make_others_look_dead(rng):
     factors = random_factors((8, 6), 3, rng)
     factors[0][:, 0] *= 1e-14
     factors[1][:, 0] *= 1e14
@@ -202,8 +202,8 @@ def test_a_part_of_huge_scale_does_not_make_others_look_dead(rng):
     assert dead_components([gram(f) for f in factors]).tolist() == [0]
 
 
-def test_the_loss_does_not_rise_where_parts_of_huge_scale_come_up():
-    """Parts whose activations vanish grow without bound; all others once counted as dead beside them."""
+def test_loss_does_not_increase_with_huge_components():
+    """Components whose activations vanish grow without bound; the others were once mistaken for dead."""
     X = np.array([[0, 4, 4, 3, 0, 0, 1, 1], [0, 4, 2, 4, 2, 0, 1, 2], [0] * 8, [4, 4, 1, 2, 2, 2, 1, 1]])
     losses = pw.ssnmf(X, 10, random_state=15, max_iter=30, tol=0).losses
     assert np.all(np.diff(losses) <= 1e-12 * np.vdot(X, X))
@@ -241,8 +241,8 @@ def test_the_loss_never_rises_with_more_components_than_the_data_supports(name):
 
 @pytest.mark.parametrize("sparsity", [None, 0.3])
 @pytest.mark.parametrize("faithful", [False, True])
-def test_nothing_to_revive_with_is_no_trouble(sparsity, faithful, rng):
-    """A matrix of rank 1 and three parts: what is dead has nothing left to fit."""
+def test_no_sample_to_revive_with(sparsity, faithful, rng):
+    """X of rank 1 and three components: nothing is left for dead ones to fit."""
     x = np.outer(rng.random(9), Hoyer(0.3)(rng.random(7)))
     result = pw.ssnmf(x, 3, sparsity=sparsity, faithful=faithful, random_state=0, tol=0, max_iter=300)
     assert result.relative_error < 1e-2

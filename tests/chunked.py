@@ -1,6 +1,6 @@
-"""X in nine chunks, recipes that take it so and recipes that do not, and what tests of both share.
+"""X in nine chunks, recipes that accept chunks and recipes that do not, and fixtures for tests of both.
 
-Fixtures are to be imported by the files that use them.
+Import the fixtures into the test files that use them.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from partwise.recipes import SOLVERS
 
 R = 4
 
-BOUND = {  # samples to each other, or to what was before: these need X in one place
+BOUND = {  # these couple samples, or need the previous factors, and so need X in memory
     "ssnmf, activations": "a sparsity of the activations couples",
     "nmfsc, activations": "a sparsity of the activations couples",
     "nmfsc, both": "a sparsity of the activations couples",
@@ -49,8 +49,8 @@ MORE = {
     "ssnmf, gradual": Recipe("ssnmf", {"sparsity": 0.5, "init": "gradual"}),
 }
 ALL = RECIPES | MORE
-STREAMED = [name for name in ALL if name not in BOUND]
-FEW = one_of_each({name: ALL[name] for name in STREAMED})
+CHUNKED = [name for name in ALL if name not in BOUND]
+FEW = one_of_each({name: ALL[name] for name in CHUNKED})
 
 
 @pytest.fixture(name="X")
@@ -59,12 +59,12 @@ def small(rng):
 
 
 def seven(X):
-    """The limit for seven samples a chunk: 61 are nine chunks, the last of five."""
+    """The memory limit for seven samples per chunk: 61 samples are nine chunks, the last of five."""
     return 4 * 7 * X.shape[1] * 8
 
 
 class Watched(Rows):
-    """Writes down which rows are read."""
+    """Records which rows are read."""
 
     def __init__(self, X):
         super().__init__(X)
@@ -83,7 +83,7 @@ class Watched(Rows):
 
 
 def deadly(X, rng, dead):
-    """Data without its first features, and a start whose ``dead`` parts lie on those alone: nothing can move them."""
+    """X with zeros in its first features, and a start whose ``dead`` components use only those, so they stay dead."""
     X[:, :8] = 0
     activations, components = 0.1 * rng.random((len(X), R)), rng.random((R, 20))
     components[dead, :8] += 5
@@ -93,7 +93,7 @@ def deadly(X, rng, dead):
 
 @pytest.fixture(name="restarts")
 def spied(monkeypatch):
-    """What each look for dead components has found."""
+    """The result of each search for dead components."""
     found = []
 
     def spy(self, restarted=Streamed.restarted):

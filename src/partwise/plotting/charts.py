@@ -1,4 +1,4 @@
-"""Plot the loss during a fit, and the sparsity of the parts."""
+"""Plot the loss during a fit, the sparsity of the parts, and the activations."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import Summary, asked_intervals, summary
-from ..engine.validation import as_choice
+from ..engine.summary import Model, Summary, as_matrix, asked_intervals, summary
+from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
-from .gallery import new_figure
-from .looks import INK
+from .figures import COLOURS, INK, Canvas, line_style, new_figure, open_frame, plot
+from .gallery import as_labels
+from .looks import scale, shortened
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.axes import Axes
 
-# Okabe & Ito (2008): eight colours that are distinct for all types of colour vision
-COLOURS = (INK, "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
-STYLES = ("-", "--", "-.", ":")
 BAR = 0.02  # bin width of the histogram
+NAMED = 40  # sample names are shown for at most this many samples
 
 
+@plot
 def convergence(
-    models: Any,
+    models: Model | Sequence[Model] | Mapping[Any, Model],
     labels: Sequence[str] | None = None,
     *,
     against: str = "iterations",
     title: str | None = None,
-    figure: Figure | SubFigure | None = None,
+    figure: Canvas | None = None,
 ) -> Any:
     """Plot the loss over the iterations of one or several fits.
 
@@ -39,13 +39,6 @@ def convergence(
         One per model.
     against : {"iterations", "seconds"}
         The x-axis.
-    title : str, optional
-    figure : Figure or SubFigure, optional
-        Draw into this figure; by default a new one.
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -62,15 +55,13 @@ def convergence(
     for k, (label, known) in enumerate(named):
         x, losses = curve(known, against)
         positive &= bool((losses > 0).all())
-        axis.plot(x, losses, color=COLOURS[k % 8], linestyle=STYLES[k // 8 % 4], linewidth=1.5, label=label)
+        axis.plot(x, losses, **line_style(k), linewidth=1.5, label=label)
         axis.plot(x[-1:], losses[-1:], "o", color=COLOURS[k % 8], markersize=3.5)
     if positive:
         axis.set_yscale("log")
-        add_ticks(axis)
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
     axis.set_ylabel("loss  ½‖X − model‖²")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)
+    open_frame(axis, grid=True)
     if len(named) > 1 or named[0][0]:
         for text in axis.legend(frameon=False, fontsize=8).get_texts():
             text.set_parse_math(False)
@@ -79,7 +70,7 @@ def convergence(
     return figure
 
 
-def as_named(models: Any, labels: Sequence[str] | None) -> list[tuple[str, Summary]]:
+def as_named(models: object, labels: Sequence[str] | None) -> list[tuple[str, Summary]]:
     """(label, summary) pairs, one per model."""
     if isinstance(models, Mapping):
         models, labels = list(models.values()), [*models] if labels is None else labels
@@ -104,33 +95,9 @@ def curve(known: Summary, against: str) -> tuple[Array, Array]:
     return np.arange(first, first + len(losses)), losses
 
 
-def add_ticks(axis: Any) -> None:
-    """Add ticks between the powers of ten if a logarithmic axis spans less than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
-    low, high = axis.get_ylim()
-    if high < 50 * low:
-        few = MaxNLocator(5) if high < 2 * low else LogLocator(base=10, subs=(1, 2, 3, 5, 7))
-        axis.yaxis.set_major_locator(few)
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda x, _: in_powers(x)))
-        axis.yaxis.set_minor_formatter(NullFormatter())
-
-
-def in_powers(x: float) -> str:
-    """Format a number with a power of ten instead of an exponent.
-
-    >>> in_powers(30.0), in_powers(250000.0), in_powers(1e-7)
-    ('30', '2.5×10⁵', '10⁻⁷')
-    """
-    digits, _, power = f"{x:.4g}".partition("e")
-    if not power:
-        return digits
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"
-
-
+@plot
 def sparsity_histogram(
-    model: Any, asked: Any = None, *, title: str | None = None, figure: Figure | SubFigure | None = None
+    model: Model, asked: Sparsity = None, *, title: str | None = None, figure: Canvas | None = None
 ) -> Any:
     """Plot a histogram of the parts' Hoyer sparsity, and the requested sparsity.
 
@@ -142,11 +109,6 @@ def sparsity_histogram(
         Numbers are drawn as lines, intervals as bands.
     title : str, optional
         By default the largest deviation from the requested sparsity; "" for none.
-    figure : Figure or SubFigure, optional
-
-    Returns
-    -------
-    Figure or SubFigure
 
     Examples
     --------
@@ -160,9 +122,7 @@ def sparsity_histogram(
     known = summary(model)
     intervals = known.asked if asked is None else asked_intervals(asked, known.n_components)
     axis = figure.subplots()
-    achieved = known.sparsity[~np.isnan(known.sparsity)].round(
-        9
-    )  # keep equal values in one bin despite rounding errors
+    achieved = known.sparsity[~np.isnan(known.sparsity)].round(9)  # equal up to rounding: in one bin
     middle = 0.0 if intervals is None else float(np.nanmin(intervals))  # centre a bin on the requested sparsity
     edges = (middle + BAR * (np.arange(-51, 52) - 0.5)).tolist()
     axis.hist(achieved, bins=edges, color=INK, alpha=0.85, edgecolor="none", label="achieved")
@@ -176,13 +136,13 @@ def sparsity_histogram(
     axis.set_xlabel("Hoyer sparsity  (0 flat, 1 a single feature)")
     axis.set_ylabel("parts")
     axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axis.spines[["top", "right"]].set_visible(False)
+    open_frame(axis)
     if title:
         axis.set_title(title, fontsize=10, parse_math=False)
     return figure
 
 
-def draw_asked(axis: Any, intervals: Array) -> None:
+def draw_asked(axis: Axes, intervals: Array) -> None:
     """Draw a line for each requested number, a band for each interval."""
     asked = sorted({(lo, hi) for lo, hi in intervals.tolist() if lo == lo})
     for k, (lo, hi) in enumerate(asked):
@@ -196,3 +156,71 @@ def draw_asked(axis: Any, intervals: Array) -> None:
 def distances(sparsity: Array, intervals: Array) -> Array:
     """Distance of each sparsity from its interval; NaN for unconstrained and for zero parts."""
     return np.maximum(np.maximum(intervals[:, 0] - sparsity, sparsity - intervals[:, 1]), 0.0)
+
+
+@plot
+def activations(
+    model: Model,
+    *,
+    ordered: bool = False,
+    sample_names: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+    figure: Canvas | None = None,
+) -> Any:
+    """Plot the activations as a heat map: one row per sample, one column per part.
+
+    Parameters
+    ----------
+    model : Result, fitted estimator that stores its activations, or array of shape (samples, r)
+    ordered : bool
+        Group the samples by their strongest part, the largest activation first.
+    sample_names : sequence of str, optional
+        By default the names stored in the model; shown for up to 40 samples.
+    labels : sequence of str, optional
+        Labels of the parts; by default their numbers.
+
+    Examples
+    --------
+    >>> activations([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ordered=True).axes[0].images[0].get_array().data
+    array([[3., 0.], [1., 0.], [0., 2.]])
+    """
+    values, names = activations_of(model)
+    names = names if sample_names is None else list(sample_names)
+    if names is not None and len(names) != len(values):
+        raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one per sample")
+    n, r = values.shape
+    words = [str(j) for j in range(r)] if labels is None else as_labels(labels, r)
+    order = by_strongest_part(values) if ordered else np.arange(n)
+    figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
+    axis = figure.subplots()
+    image = axis.imshow(
+        values[order], cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=scale(values)
+    )
+    figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
+    step = -(-r // (12 if labels is None else 30))
+    axis.set_xticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
+    axis.tick_params(axis="x", rotation=0 if labels is None else 90)
+    if names is not None and n <= NAMED:
+        axis.set_yticks(range(n), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False)
+    axis.set_xlabel("part")
+    axis.set_ylabel("sample, by strongest part" if ordered else "sample")
+    if title:
+        axis.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def activations_of(model: Model) -> tuple[Array, Sequence[str] | None]:
+    """Activations (samples × r), and the sample names if the model has them."""
+    if not any(hasattr(model, name) for name in ("fit", "factors", "components")):
+        return as_matrix(model, "activations", "samples × parts"), None
+    known = summary(model)
+    if known.activations is None:
+        raise ValueError("this model stores no activations: use activations(model.transform(X))")
+    return as_matrix(known.activations, "activations", "samples × parts"), known.sample_names
+
+
+def by_strongest_part(values: Array) -> Array:
+    """Sample indices sorted by strongest part, then by decreasing activation; all-zero samples come last."""
+    best, part = values.max(axis=1), values.argmax(axis=1)
+    return np.lexsort((-best, np.where(best > 0, part, values.shape[1])))

@@ -1,4 +1,4 @@
-"""Doors: a file that is not there is one sentence, and nothing that is read is written over."""
+"""Paths on the command line: a missing file is reported in one line, and input is never overwritten."""
 
 import os
 import re
@@ -19,7 +19,7 @@ NOBODY = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, rea
 
 @pytest.fixture(name="here")
 def a_folder(tmp_path, rng, monkeypatch):
-    """Data of every kind that has a name of its own, a model, folders with the names of files."""
+    """Data files of all formats, a model, and folders that are named like files."""
     monkeypatch.chdir(tmp_path)
     X = rng.random((9, 6))
     for name in ("x.csv", "x.npy", "x.h5", "x.zarr", "x.h5ad"):
@@ -36,12 +36,12 @@ def a_folder(tmp_path, rng, monkeypatch):
 
 
 def everything():
-    """Each file, and when it was written."""
+    """All files with their modification times."""
     return sorted((str(path), path.stat().st_mtime_ns) for path in Path().rglob("*") if path.is_file())
 
 
 def refused(arguments, capsys, code, *said):
-    """Nothing but one line is said, and nothing is written."""
+    """Only one line is printed, and no file is written."""
     before = everything()
     assert main(arguments) == code
     found = capsys.readouterr()
@@ -95,7 +95,7 @@ TARGETS = [
         (TARGETS, "x.npy/y", "x.npy"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(here, capsys, commands, name, said):
+def test_missing_file_is_one_line(here, capsys, commands, name, said):
     for command in commands:
         refused([word.format(name) for word in command], capsys, 1, re.split(r"[*:]", name)[0], said)
 
@@ -104,7 +104,7 @@ def test_what_is_not_there_is_one_sentence(here, capsys, commands, name, said):
 @pytest.mark.parametrize(
     ("commands", "name"), [(MODELS, "x.pw"), (DATA, "x.csv"), (DATA, "faces"), (TEXTS, "no.txt"), (DATA, "x.npy")]
 )
-def test_what_is_locked_is_one_sentence(here, capsys, commands, name):
+def test_unreadable_file_is_one_line(here, capsys, commands, name):
     (here / name).chmod(0)
     for command in commands:
         if "x.npy" not in command[:2] or name != "x.npy":
@@ -122,7 +122,7 @@ def test_what_is_locked_is_one_sentence(here, capsys, commands, name):
         (lambda: pw.SparseNMF(2).fit("folder.npy"), IsADirectoryError, "X='folder.npy' cannot be read: Is a directory"),
     ],
 )
-def test_so_it_is_in_python(here, ask, error, said):
+def test_missing_file_in_python(here, ask, error, said):
     with pytest.raises(error, match=said):
         ask()
 
@@ -153,7 +153,7 @@ def test_a_folder_by_glob_is_the_folder(here):
         (["convert", "x.pw", "link.csv"], "link.csv"),
     ],
 )
-def test_nothing_that_is_read_is_written_over(here, capsys, arguments, name):
+def test_input_is_never_overwritten(here, capsys, arguments, name):
     for ending in ("png", "html", "csv"):
         (here / f"link.{ending}").symlink_to("x.pw")
     if "*.npy" in arguments:
@@ -167,6 +167,6 @@ def test_show_writes_pictures_and_pages(here, capsys, option, ending):
     refused(["show", "x.pw", option, f"y{ending}"], capsys, 1, "an unsupported extension")
 
 
-def test_parts_still_go_into_their_own_h5ad(here):
+def test_components_can_be_written_into_their_own_h5ad(here):
     assert main(["fit", "x.h5ad:X", "--components-out", "x.h5ad", *QUICK]) == 0
     np.testing.assert_array_equal(read("x.h5ad").X, read("x.npy").X)

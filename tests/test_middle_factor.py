@@ -1,4 +1,4 @@
-"""A matrix between the factors, and the Kullback–Leibler divergence: their statistics against the definitions."""
+"""A matrix between the factors, and the Kullback–Leibler divergence: statistics against their definitions."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def counts(rng, n=9, m=7):
 
 
 def with_middle(X, which, r, rng):
-    """The data and its factors, D among them where it is not fixed, and D as a matrix."""
+    """The data, its factors (including D if it is not fixed), and D as a matrix."""
     data = as_data(X)
     factors = random_factors(data.shape, r, rng, data.dtype)
     D = np.diag(rng.random(r)) if which == "diagonal" else rng.random((r, r))
@@ -45,7 +45,7 @@ def with_middle(X, which, r, rng):
 
 
 def rest_of(factors, D, which, mode):
-    """What the factor is multiplied with: X (or its transpose, or vec X) is F·restᵀ."""
+    """The other side of the model: X (or its transpose, or vec X) is F·restᵀ."""
     A, P = (f.astype(float) for f in factors[:2])
     if mode == 0:
         return P @ D.T
@@ -85,7 +85,7 @@ def test_a_full_middles_gram_matrix_is_a_kronecker_product(rng):
 
 
 @pytest.mark.parametrize("which", ["diagonal", "full"])
-def test_products_are_kept_only_while_the_parts_stay(which, rng):
+def test_products_are_recomputed_when_factors_change(which, rng):
     X = counts(rng)
     data, factors, D = with_middle(X, which, 3, rng)
     grams = [gram(f) for f in factors]
@@ -117,7 +117,7 @@ def test_all_three_factors_descend(which, solver, rng):
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "CSR", "CSC"])
 @one_at_a_time(dead=[[1], [0, 2], [0, 1, 2, 3]], part=[Nonnegative(), Hoyer(0.5)])
-def test_unused_components_come_back(kind, dead, part, rng):
+def test_unused_components_restart(kind, dead, part, rng):
     data, factors, _ = with_middle(KINDS[kind](counts(rng, 20, 15)), "diagonal", 4, rng)
     sets = [Columns.same(Nonnegative(), 4), Columns.same(part, 4), Columns.same(Nonnegative(), 4)]
     factors[1] = np.asfortranarray(sets[1].project(factors[1]))
@@ -229,7 +229,7 @@ def test_multiplicative_updates_lower_the_divergence(kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_but_zeros_has_a_divergence_too(kind, rng):
+def test_divergence_of_zeros(kind, rng):
     data = DivergenceData(as_data(KINDS[kind](np.zeros((4, 3)))), np.eye(2))
     factors = random_factors((4, 3), 2, rng, data.dtype)
     assert data.loss(None, factors, [], 0) == pytest.approx((factors[0] @ factors[1].T).sum(), rel=1e-6)

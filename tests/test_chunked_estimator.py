@@ -1,13 +1,13 @@
-"""The estimator of a path is that of the array."""
+"""The estimator fitted to a path equals the one fitted to the array."""
 
 import pickle
 
 import numpy as np
 import pytest
+from chunked import R, seven, small  # noqa: F401  (fixtures)
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from stores import Rows, saved
-from streams import R, seven, small  # noqa: F401  (fixtures)
 
 import partwise as pw
 
@@ -28,7 +28,7 @@ ESTIMATORS = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("limit", ["4500 B", None])
 @pytest.mark.filterwarnings("ignore:reached max_iter")
-def test_the_estimator_of_a_path_is_that_of_the_array(X, name, limit, tmp_path, rng):
+def test_fit_of_a_path_equals_that_of_the_array(X, name, limit, tmp_path, rng):
     path, new = saved(X, tmp_path), rng.random((50, 20))
     new_path = saved(new, tmp_path, "new.npy")
     model = pw.SparseNMF(R, max_iter=15, random_state=0, memory_limit=limit, **ESTIMATORS[name])
@@ -49,7 +49,7 @@ def test_the_estimator_of_a_path_is_that_of_the_array(X, name, limit, tmp_path, 
     np.testing.assert_allclose(clone(model).fit(path).components_, model.components_, **close)
 
 
-def test_activations_are_what_users_get(X, tmp_path):
+def test_activations_are_contiguous_writeable_arrays(X, tmp_path):
     model = pw.SparseNMF(R, sparsity=0.5, random_state=0, memory_limit=seven(X))
     activations = model.fit_transform(saved(X.astype(np.float32), tmp_path))
     assert type(activations) is np.ndarray
@@ -70,7 +70,7 @@ def test_the_number_of_features_is_checked(X, tmp_path):
                 ask(wrong)
 
 
-def test_names_of_features_are_forgotten_with_a_path(X, tmp_path):
+def test_fitting_a_path_clears_feature_names(X, tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"feature {j}" for j in range(20)])
     model = pw.SparseNMF(R, random_state=0).fit(frame)
@@ -80,7 +80,7 @@ def test_names_of_features_are_forgotten_with_a_path(X, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"activation_sparsity": 0.3}, {"recipe": "nsnmf"}, {"init": "nndsvd"}])
-def test_the_estimator_refuses_what_the_recipe_does(X, options, tmp_path):
+def test_estimator_rejects_what_the_recipe_rejects(X, options, tmp_path):
     path = saved(X, tmp_path)
     with pytest.raises(ValueError, match="memory"):
         pw.SparseNMF(R, max_iter=2, tol=1, memory_limit=seven(X), **options).fit(path)

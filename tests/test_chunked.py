@@ -1,10 +1,10 @@
-"""A fit of X in chunks is the fit of X in memory, dead components included."""
+"""A fit of X in chunks equals the fit in memory, including dead components."""
 
 import numpy as np
 import pytest
 from catalogues import PROBLEMS, Recipe, one_at_a_time
+from chunked import ALL, BOUND, CHUNKED, FEW, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 from stores import Rows, assert_same
-from streams import ALL, BOUND, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import StoredData, as_data
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 # The same fit
 
 
-@pytest.mark.parametrize("name", STREAMED)
-def test_every_recipe_that_streams_gives_the_fit_of_memory(X, name):
+@pytest.mark.parametrize("name", CHUNKED)
+def test_every_chunked_recipe_gives_the_fit_in_memory(X, name):
     recipe = ALL[name]
     assert isinstance(as_data(Rows(X), seven(X)), StoredData)
     cone = recipe.name == "tpc"  # solved to a tolerance only
@@ -29,7 +29,7 @@ def test_every_recipe_that_streams_gives_the_fit_of_memory(X, name):
 
 
 @pytest.mark.parametrize("name", BOUND)
-def test_every_other_recipe_says_why_not_and_takes_what_fits(X, name):
+def test_other_recipes_raise_for_chunks_and_accept_data_that_fits_in_memory(X, name):
     recipe = ALL[name]
     with pytest.raises(ValueError, match=BOUND[name]):
         recipe(Rows(X), R, memory_limit=seven(X), max_iter=2)
@@ -40,7 +40,7 @@ def test_every_other_recipe_says_why_not_and_takes_what_fits(X, name):
 @one_at_a_time(
     problem=[p for p in PROBLEMS if p != "tiny"], name=["ssnmf", "ssnmf, free", "ssnmf, multiplicative", "nmfsc"]
 )
-def test_every_problem_gives_the_fit_of_memory(problem, name):
+def test_every_problem_gives_the_fit_in_memory(problem, name):
     X, r = problem
     limits = {"max_iter": 15, "tol": 0}
     result, wanted = ALL[name](Rows(X), r, memory_limit=4 * X[0].nbytes, **limits), ALL[name](X, r, **limits)
@@ -61,7 +61,7 @@ def test_single_precision(X, name):
 
 
 @pytest.mark.parametrize("name", ["ssnmf", "ssnmf, pivot", "nmfsc", "l0, forward", "ssnmf, penalised"])
-def test_given_factors_are_where_both_begin(X, name, rng):
+def test_given_factors_are_the_start(X, name, rng):
     init = rng.random((61, R)), rng.random((R, 20))
     before = [f.copy() for f in init]
     limits = {"init": init, "max_iter": 8, "tol": 0}
@@ -71,7 +71,7 @@ def test_given_factors_are_where_both_begin(X, name, rng):
 
 
 @pytest.mark.parametrize("n", [20, 61])  # of which 8 are looked at: in memory, either in place or taken out
-def test_a_start_looks_at_the_same_samples(X, n, monkeypatch):
+def test_start_uses_the_same_samples(X, n, monkeypatch):
     monkeypatch.setattr(start, "CANDIDATE_ENTRIES", 0)
     limits = {"max_iter": 5, "tol": 0}
     X = X[:n]
@@ -82,14 +82,14 @@ def test_a_start_looks_at_the_same_samples(X, n, monkeypatch):
 
 
 @one_at_a_time(tol=[1e-2, 1e-4], name=["ssnmf", "nmfsc", "snmf"])
-def test_tolerances_are_met_at_the_same_time(X, name, tol):
+def test_tol_is_met_at_the_same_iteration(X, name, tol):
     result = ALL[name](Rows(X), R, memory_limit=seven(X), tol=tol)
     assert result.converged
     assert_same(result, ALL[name](X, R, tol=tol))
 
 
 @pytest.mark.parametrize("name", ["ssnmf", "ssnmf, pivot", "ssnmf, penalised", "snmf", "nmfsc, free", "l0, sequential"])
-def test_fixed_points_are_found_at_the_same_time(X, name):
+def test_kkt_tol_is_met_at_the_same_iteration(X, name):
     limits = {"tol": 0, "kkt_tol": 0.02, "max_iter": 500}
     result = ALL[name](Rows(X), R, memory_limit=seven(X), **limits)
     assert "kkt_tol=0.02" in result.stop_reason
@@ -97,7 +97,7 @@ def test_fixed_points_are_found_at_the_same_time(X, name):
     assert_same(result, ALL[name](X, R, **limits), 1e-7)
 
 
-def test_the_residual_itself_tells_the_error_of_a_perfect_fit(rng):
+def test_error_of_a_perfect_fit_comes_from_the_residual(rng):
     X = rng.random((60, 3)) @ rng.random((3, 20))
     stored = Watched(X)
     result = pw.ssnmf(stored, 3, solver="pivot", memory_limit=seven(X), max_iter=400, tol=0, random_state=0)
@@ -149,7 +149,7 @@ def test_unused_components_start_again_as_in_memory(X, name, restarts, rng):
 
 
 @pytest.mark.parametrize("side", ["activations", "components"])
-def test_either_side_of_an_unpenalised_fit_revives(X, side, rng):
+def test_unused_components_restart_on_either_side_without_penalty(X, side, rng):
     """Kim and Park's method without penalties is plain least squares, and solves for either side last."""
     activations, components = 0.1 * rng.random((61, R)), rng.random((R, 20))
     activations[:, [0, 2]] = 0
@@ -158,8 +158,8 @@ def test_either_side_of_an_unpenalised_fit_revives(X, side, rng):
 
 
 @pytest.mark.parametrize("sparsity", [None, 0.3])
-def test_nothing_to_start_again_with(sparsity, restarts, rng):
-    """A matrix of rank 1 and three parts: what is dead has nothing left to fit."""
+def test_no_sample_is_left_to_restart_with(sparsity, restarts, rng):
+    """X of rank 1 and three components: nothing is left for dead ones to fit."""
     X = np.outer(rng.random(40), pw.Hoyer(0.3)(rng.random(9)))
     limits = {"sparsity": sparsity, "max_iter": 60, "tol": 0, "random_state": 0, "solver": "pivot"}
     result = pw.ssnmf(Rows(X), 3, memory_limit=4 * X[0].nbytes, **limits)
@@ -169,7 +169,7 @@ def test_nothing_to_start_again_with(sparsity, restarts, rng):
     assert np.all(np.diff(result.losses) <= 1e-12 * np.vdot(X, X))
 
 
-def test_a_penalty_may_kill_for_good(X, restarts):
+def test_penalty_can_keep_components_dead(X, restarts):
     limits = {"sparsity": 0.5, "l1": 1.5, "max_iter": 20, "tol": 0, "random_state": 0}
     result = pw.ssnmf(Rows(X), R, memory_limit=seven(X), **limits)
     assert dead_components([gram(f) for f in result.factors]).size

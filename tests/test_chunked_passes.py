@@ -1,4 +1,4 @@
-"""One pass over X for each iteration, whose sums do not depend on where X is cut; and where a fit may stop."""
+"""One pass over X per iteration, with sums that do not depend on the chunks; and interrupts."""
 
 import os
 import pickle
@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from catalogues import UPDATES, one_at_a_time, random_factors, stats_of
+from chunked import ALL, CHUNKED, FEW, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 from stores import Rows, assert_same
-from streams import ALL, FEW, STREAMED, R, Watched, deadly, seven, small, spied  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import DenseData
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
 # One pass
 
 
-@pytest.mark.parametrize(("name", "kkt_tol"), [*((name, 0) for name in STREAMED), *((name, 1e-12) for name in FEW)])
+@pytest.mark.parametrize(("name", "kkt_tol"), [*((name, 0) for name in CHUNKED), *((name, 1e-12) for name in FEW)])
 def test_each_iteration_reads_each_sample_once_and_in_order(X, name, kkt_tol):
-    """Before them: a look at the values, the sums at the start, and the update that some recipes begin with."""
+    """Before the iterations: one pass to check values, one for the first sums, and for some recipes a first update."""
     stored, marks = Watched(X), []
     pieces = [*pairwise([*range(0, 61, 7), 61])]
     limits = {"init": "random", "max_iter": 5, "tol": 0, "kkt_tol": kkt_tol}
@@ -44,7 +44,7 @@ def test_each_iteration_reads_each_sample_once_and_in_order(X, name, kkt_tol):
     assert len(stored.read) == marks[-1]
 
 
-def test_a_look_for_the_worst_samples_is_one_more_pass(X, restarts, rng):
+def test_search_for_the_worst_samples_takes_one_pass(X, restarts, rng):
     stored, marks = Watched(X), []
     limits = {"init": deadly(X, rng, [1, 2]), "sparsity": 0.6, "max_iter": 4, "tol": 0}
     pw.ssnmf(stored, R, memory_limit=seven(X), callback=lambda it: marks.append(len(stored.read)), **limits)
@@ -59,7 +59,7 @@ def test_a_look_for_the_worst_samples_is_one_more_pass(X, restarts, rng):
     init=["random", "samples"],
     chunk=[None, 3, 20, 61],  # what the storage calls a chunk
 )
-def test_no_more_than_a_quarter_of_the_limit_is_read_at_a_time(X, of, init, chunk):
+def test_at_most_a_quarter_of_the_limit_is_read_at_once(X, of, init, chunk):
     dtype, size = of
     stored, limit = Watched((20 * X).astype(dtype)), 4 * 10 * 20 * size
     if chunk is not None:
@@ -73,14 +73,14 @@ def test_transform_and_score_take_two_passes(X):
     for ask in (model.transform, model.score):
         stored = Watched(X)
         ask(stored)
-        assert np.all(stored.times() == 2)  # a look at the values, and the activations
+        assert np.all(stored.times() == 2)  # one pass for the values, one for the activations
 
 
 FREE = Columns.same(Nonnegative(), R)
 
 
 @pytest.mark.parametrize("name", [name for name in UPDATES if Block(UPDATES[name], FREE).separable])
-def test_separable_updates_treat_rows_alike_wherever_they_are_cut(X, name, rng):
+def test_separable_updates_do_not_depend_on_the_chunks(X, name, rng):
     update, free = UPDATES[name], FREE
     factors = random_factors(X.shape, R, rng)
     whole, _ = update(factors[0].copy("F"), stats_of(X, factors, 0), free, {})
@@ -101,7 +101,7 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("again", [((), ()), ((1, 3), ()), ((1, 3), (1, 3)), ((0, 2), (0,))])
-def test_steps_are_pure_and_add_up_over_any_cut(X, name, again, rng):
+def test_steps_are_pure_and_sum_over_any_chunks(X, name, again, rng):
     activations, parts = random_factors(X.shape, R, rng)
     step = ChunkStep(parts, gram(parts), STEPS[name], measure=True, dead=again[0], alive=again[1])
     found, sums = step(DenseData(X), activations.copy("F"))
@@ -123,7 +123,7 @@ def test_steps_are_pure_and_add_up_over_any_cut(X, name, again, rng):
 
 
 @pytest.mark.parametrize("dead", [[2], [0, 1, 3]], ids=len)
-def test_the_worst_samples_are_found_in_any_cut(X, dead, rng):
+def test_worst_samples_do_not_depend_on_the_chunks(X, dead, rng):
     activations, parts = random_factors(X.shape, R, rng)
     find = FindWorst(parts, gram(parts), np.array(dead))
     activations[:, dead] = 0
@@ -147,7 +147,7 @@ def test_the_worst_samples_are_found_in_any_cut(X, dead, rng):
 
 @pytest.mark.parametrize("sets", [Columns.same(Nonnegative(), 3), EachRow(AtMost(2), 3)], ids=["free", "two a row"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_uniform_rows_do_not_depend_on_the_cut(sets, dtype, monkeypatch):
+def test_uniform_rows_do_not_depend_on_the_chunks(sets, dtype, monkeypatch):
     monkeypatch.setattr(start, "PIECE", PIECE := 64)
     n = 2 * PIECE + 100
     uniform = Uniform(5, np.dtype(dtype), sets)
@@ -170,7 +170,7 @@ def test_uniform_rows_do_not_depend_on_the_cut(sets, dtype, monkeypatch):
 
 def strike():
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.02)  # so that two do not become one
+    time.sleep(0.02)  # signals in quick succession may merge into one
 
 
 def press(*when):
@@ -215,7 +215,7 @@ def test_a_second_interrupt_raises(X):
 
 
 @pytest.mark.parametrize("last", [0, 1, 3])
-def test_a_callback_is_told_the_same_and_may_stop(X, last):
+def test_callback_gets_the_same_values_and_can_stop(X, last):
     told = []
 
     def tell(iteration):

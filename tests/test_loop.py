@@ -1,4 +1,4 @@
-"""The loop: the loss never rises, it stops for the reason it names, and the form of X does not matter."""
+"""The loop: the loss never increases, the stop reason is correct, and the kind of data does not matter."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def direct_error(X, result):
 
 @one_at_a_time(problem=PROBLEMS, asked=ASKED, faithful=[False, True])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_loss_never_rises(problem, solver, asked, faithful):
+def test_loss_never_increases(problem, solver, asked, faithful):
     X = problem.X
     result = pw.ssnmf(X, 3, solver=solver, faithful=faithful, tol=0, max_iter=12, random_state=0, **ASKED[asked])
     assert np.all(np.diff(result.losses) <= 1e-12 * (np.vdot(X, X) + result.losses[0]))
@@ -105,7 +105,7 @@ def test_it_stops_at_max_time(X):
 
 @pytest.mark.parametrize("last", [0, 1, 4])
 @pytest.mark.parametrize("kind", [bool, np.bool_])
-def test_it_stops_when_the_callback_says_so(X, last, kind):
+def test_it_stops_when_the_callback_returns_true(X, last, kind):
     told = []
 
     def callback(iteration):
@@ -124,7 +124,7 @@ def test_it_stops_when_the_callback_says_so(X, last, kind):
 
 
 @pytest.mark.parametrize("answer", [None, False, 0, np.False_])
-def test_a_callback_that_says_nothing_goes_on(X, answer):
+def test_callback_without_return_value_continues(X, answer):
     assert pw.ssnmf(X, 3, tol=0, max_iter=3, callback=lambda iteration: answer, random_state=0).n_iter == 3
 
 
@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_bits(X, asked, faithful, init):
 
 
 @pytest.mark.parametrize("asked", ["none", "float", "activations"])
-def test_the_form_of_the_data_does_not_matter(X, asked):
+def test_kind_of_data_does_not_matter(X, asked):
     X = X * np.greater(X, np.median(X))
     fit = {"tol": 0, "max_iter": 30, "random_state": 0, **ASKED[asked]}
     dense = pw.ssnmf(X, 3, **fit)
@@ -180,8 +180,8 @@ SHAPES = [(1, 7), (7, 1), (1, 1), (2, 2), (3, 50), (50, 3)]
 
 @one_at_a_time(shape=SHAPES, asked=["float", "none", "one each", "interval", "activations"], filled=[True, False])
 @pytest.mark.parametrize("init", ["random", "samples", "nndsvd", "gradual"])
-def test_odd_shapes_and_nothing_at_all(shape, asked, init, filled, rng):
-    """Rank 3, which may exceed either side; and an all-zero matrix, whose best model is zero."""
+def test_edge_shapes(shape, asked, init, filled, rng):
+    """Three components, which may exceed both dimensions; and a matrix of zeros."""
     X = filled * rng.random(shape)
     result = pw.ssnmf(X, 3, init=init, random_state=0, max_iter=50, **ASKED[asked])
     assert all(np.isfinite(f).all() and f.min() >= 0 for f in result.factors)
@@ -204,7 +204,7 @@ def test_samples_of_zeros_have_no_activations(problem, solver):
     np.testing.assert_allclose(result.sparsity, 0.5, atol=1e-10)
 
 
-def test_a_result_tells_its_story(X):
+def test_result_attributes(X):
     result = pw.ssnmf(X, 3, sparsity=0.5, max_iter=4, tol=0, random_state=0)
     assert repr(result) == (
         f"Result(25 × 30, 3 components, relative error {result.relative_error:.4g}, 4 iterations: {result.stop_reason})"
@@ -217,8 +217,8 @@ def test_a_result_tells_its_story(X):
     np.testing.assert_allclose(result.activation_sparsity, pw.hoyer_sparsity(result.activations, axis=0))
 
 
-def test_blocks_of_ones_own_serve(X):
-    """Any sets on either side, in any order, with a set that only Python knows."""
+def test_custom_blocks(X):
+    """Any sets for either factor, in any order, including a custom set."""
     sets = [Columns.same(Nonnegative(), 3), Columns((Hoyer(0.3), pw.AtMost(4), pw.HoyerBetween(0.2, 0.3)))]
     factors = [
         np.asfortranarray(s.project(np.random.default_rng(0).random((n, 3))))

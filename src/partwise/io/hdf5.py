@@ -1,0 +1,49 @@
+"""Open HDF5 files that may come from anybody: .h5, .h5ad, .mat of version 7.3."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from ..runtime.untrusted import UnreadableError, allow
+from .table import extra
+
+OBJECT = 64  # bytes of a short str in Python
+
+
+def open_hdf5(path: Path, name: str, what: str) -> Any:
+    """Open a file for reading, unless parts of it lie in other files or its chunks take too much memory."""
+    h5py = extra("h5py", name, what)
+    file = h5py.File(path, "r")
+
+    largest = 0
+
+    def outside(name: str, item: Any) -> str | None:
+        nonlocal largest
+        if isinstance(item, h5py.Dataset):
+            largest = max(largest, math.prod(item.chunks or ()) * item.dtype.itemsize)
+            return name if item.external or item.is_virtual else None
+        return name if isinstance(item, h5py.ExternalLink) else None
+
+    try:
+        found = file.visititems_links(outside) or file.visititems(outside)  # stops at the first; follows no links
+        if found:
+            raise UnreadableError(f"{path}: /{found} is in another file or virtual, which is not supported")
+        allow(path, largest)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def claimed(file: Any, left_out: tuple[str, ...] = ()) -> int:
+    """The memory that all datasets take, except those whose names begin with one of ``left_out``."""
+    sizes: list[int] = []
+
+    def visit(name: str, item: Any) -> None:
+        if hasattr(item, "dtype") and hasattr(item, "size") and not name.startswith(left_out):
+            sizes.append((item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize))
+
+    file.visititems(visit)
+    return sum(sizes)
