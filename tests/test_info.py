@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from partwise.cli import info, main
+from partwise.cli import main
+from partwise.engine import natural
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch, tmp_path):
     """Lower the limit on samples to twenty."""
-    monkeypatch.setattr(info, "SAMPLES", 20)
+    monkeypatch.setattr(natural, "SAMPLES", 20)
     monkeypatch.chdir(tmp_path)
 
 

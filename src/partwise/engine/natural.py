@@ -68,11 +68,14 @@ def short_fit(data: Matrix, factors: list[Array], components: Sets, max_iter: in
 
 
 def excerpt(data: Matrix | Chunked) -> Matrix | None:
-    """Some samples and features of X, evenly spaced, without features that are zero in all of them; None if all are."""
-    rows = np.arange(data.shape[0])
+    """Some samples and features of X that are not all zero, evenly spaced; None if there are none."""
     if isinstance(data, Chunked):
         chunks = evenly(np.arange(len(data.bounds) - 1), CHUNKS)
         rows = np.concatenate([np.arange(data.bounds[i], data.bounds[i + 1]) for i in chunks])
+    else:
+        rows = np.flatnonzero(data.sqnorms(0))
+    if not rows.size:
+        return None
     some = data.subset(evenly(rows, SAMPLES))
     features = evenly(np.flatnonzero(some.sqnorms(1)), FEATURES)
     return some.subset(slice(None), features) if features.size else None

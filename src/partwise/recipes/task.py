@@ -16,6 +16,7 @@ from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
 from ..engine.loop import Result, factorize
+from ..engine.natural import advise
 from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -146,6 +147,8 @@ class Task:
             self.check_chunks(blocks, name)
         if not self.data.complete:
             self.check_missing(order, name)
+        if self.resumed is None:
+            advise(self.data, blocks[1].sets)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
