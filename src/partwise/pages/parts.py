@@ -71,7 +71,7 @@ def gallery(known: Summary, look: Look) -> str:
     return f'<div class="gallery {kind}">{"".join(cards)}</div>'
 
 
-def cells(known: Summary, part: int, top: int) -> Iterator[tuple[str, float | str, str]]:
+def row_cells(known: Summary, part: int, top: int) -> Iterator[tuple[str, float | str, str]]:
     """The row of a part in the table: for each column but the number its heading, its sort key and its HTML."""
     sparsity, weights = float(known.sparsity[part]), known.components[part]
     yield "Sparsity", sparsity, f"{sparsity:.4f}"
@@ -104,14 +104,14 @@ def table(known: Summary, look: Look, top: int) -> str:
     head = "".join(
         f'<th scope="col" role="columnheader" aria-sort="{"none" if k else "ascending"}">'
         f'<button type="button">{heading}</button></th>'
-        for k, heading in enumerate(["Part", *(heading for heading, _, _ in cells(known, 0, top))])
+        for k, heading in enumerate(["Part", *(heading for heading, _, _ in row_cells(known, 0, top))])
     )
     rows = []
     for j in range(known.n_components):
         row = [f'<th scope="row" role="rowheader" data-key="{j}">{picture}{j}</th>']
         row += [
             f'<td role="cell" data-label="{heading}" data-key="{html.escape(str(key))}"><div>{cell}</div></td>'
-            for heading, key, cell in cells(known, j, top)
+            for heading, key, cell in row_cells(known, j, top)
         ]
         rows.append(f'<tr role="row" id="part-{j}">{"".join(row)}</tr>')
     return (

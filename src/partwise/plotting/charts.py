@@ -10,9 +10,9 @@ import numpy as np
 from ..engine.summary import Model, Summary, as_matrix, asked_intervals, summary
 from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
-from .figures import COLOURS, INK, Canvas, line_style, new_figure, open_frame, plot
+from .figures import COLOURS, INK, Canvas, documented, line_style, new_figure, open_frame
 from .gallery import as_labels
-from .looks import scale, shortened
+from .looks import full_scale, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ BAR = 0.02  # bin width of the histogram
 NAMED = 40  # sample names are shown for at most this many samples
 
 
-@plot
+@documented
 def convergence(
     models: Model | Sequence[Model] | Mapping[Any, Model],
     labels: Sequence[str] | None = None,
@@ -95,7 +95,7 @@ def curve(known: Summary, against: str) -> tuple[Array, Array]:
     return np.arange(first, first + len(losses)), losses
 
 
-@plot
+@documented
 def sparsity_histogram(
     model: Model, asked: Sparsity = None, *, title: str | None = None, figure: Canvas | None = None
 ) -> Any:
@@ -158,7 +158,7 @@ def distances(sparsity: Array, intervals: Array) -> Array:
     return np.maximum(np.maximum(intervals[:, 0] - sparsity, sparsity - intervals[:, 1]), 0.0)
 
 
-@plot
+@documented
 def activations(
     model: Model,
     *,
@@ -195,7 +195,7 @@ def activations(
     figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
     axis = figure.subplots()
     image = axis.imshow(
-        values[order], cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=scale(values)
+        values[order], cmap="viridis", aspect="auto", interpolation="nearest", vmin=0, vmax=full_scale(values)
     )
     figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
     step = -(-r // (12 if labels is None else 30))

@@ -24,7 +24,7 @@ SHARED = {
 }
 
 
-def plot(function: Function) -> Function:
+def documented(function: Function) -> Function:
     """Add the title, the figure and the returned figure to the docstring of a plotting function."""
     function.__doc__ = full_docstring(function.__doc__, {}, SHARED, "Figure or SubFigure")
     return function

@@ -13,14 +13,14 @@ from ..engine.metrics import match_parts
 from ..engine.summary import Model, summary
 from ..engine.validation import as_count
 from ..statistics import Array
-from .figures import Canvas, new_figure, plot
+from .figures import Canvas, documented, new_figure
 from .looks import Look, look_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@plot
+@documented
 def gallery(
     model: Model,
     shape: Sequence[int] | None = None,
@@ -88,7 +88,7 @@ def gallery(
     return figure
 
 
-@plot
+@documented
 def compare(
     a: Model,
     b: Model,

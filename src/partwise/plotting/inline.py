@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics import Array
 from .figures import COLOURS, new_figure
-from .looks import scale
+from .looks import full_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ def as_png(pixels: Array) -> str:
     file = io.BytesIO()
     unsigned: dict[str, Any] = {"Software": None}
     colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
-    imsave(file, pixels, cmap=colours, vmin=0, vmax=scale(pixels), format="png", metadata=unsigned)
+    imsave(file, pixels, cmap=colours, vmin=0, vmax=full_scale(pixels), format="png", metadata=unsigned)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 

@@ -60,7 +60,7 @@ class Images:
         pixels = self.pixels(part)
         height, width = pixels.shape
         colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE)
-        axis.imshow(pixels, cmap=colours, vmin=0, vmax=scale(part), interpolation="nearest")
+        axis.imshow(pixels, cmap=colours, vmin=0, vmax=full_scale(part), interpolation="nearest")
         axis.add_patch(
             Rectangle((-0.5, -0.5), width, height, fill=False, edgecolor="0.75", linewidth=0.8, clip_on=False)
         )
@@ -166,7 +166,7 @@ def few_ticks(axis: Axes) -> None:
     axis.locator_params(axis="x", nbins=4)
 
 
-def scale(values: Array) -> float:
+def full_scale(values: Array) -> float:
     """The largest value, for the scale of colours; 1 if all are zero."""
     return float(values.max()) or 1.0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..selection import Selection
 from ..selection.result import sparsity_in_words
-from .figures import Canvas, line_style, new_figure, open_frame, plot
+from .figures import Canvas, documented, line_style, new_figure, open_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ PANELS = {  # column, axis label, upper bound
 }
 
 
-@plot
+@documented
 def selection(found: Selection, *, title: str | None = None, figure: Canvas | None = None) -> Any:
     """Plot the result of `partwise.select`: held-out error and stability over the rank, one line per sparsity.
 
