@@ -8,7 +8,7 @@ PYTEST := $(BIN)/pytest -n 2
 .PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
 demo: $(VENV)/plot
-	$(BIN)/partwise demo
+	$(BIN)/partwise demo --force
 
 # all figures of the paper, or some: FIGURES="figure4 figure5". QUICK=1: tiny data. DATA=, OUT=: folders
 FIGURES :=
@@ -75,7 +75,7 @@ test-all:
 
 # the oldest Python and the minimum versions in pyproject.toml; that matplotlib uses deprecated names of pyparsing
 LEAST := estimators estimators_hostile transform imports projections sets sparsity rivals cp selection saved archive io \
-	io_hostile known_files stored stored_hostile cluster cells brain plotting download
+	io_hostile known_files stored stored_hostile cluster cells brain sound plotting download
 least:
 	$(MAKE) .venv-least/least PYTHON=$(shell command -v python3.11 || echo $(PYTHON)) VENV=.venv-least
 	.venv-least/bin/pytest -n 2 -m "not slow" -W ignore::pyparsing.warnings.PyparsingDeprecationWarning $(LEAST:%=tests/test_%.py)

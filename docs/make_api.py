@@ -7,8 +7,15 @@ from types import ModuleType
 from typing import Any
 
 PAGE = Path(__file__).with_name("api.md")
-MODULES = ("", ".io", ".plotting", ".brain", ".cells", ".datasets")
-OPENED = ("SparseNMF", "MiniBatchSparseNMF", "SparseCP", "Result", "BrainNMF")  # classes whose methods are listed, too
+MODULES = ("", ".io", ".plotting", ".brain", ".cells", ".sound", ".datasets")
+OPENED = (
+    "SparseNMF",
+    "MiniBatchSparseNMF",
+    "SparseCP",
+    "Result",
+    "BrainNMF",
+    "Separation",
+)  # classes whose methods are listed, too
 CONSTANTS = {"__version__": "The version, as text.", "FORMATS": "The formats that `read` knows, as a tuple."}
 
 HEAD = """\

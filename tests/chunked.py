@@ -8,7 +8,7 @@ import pytest
 from catalogues import RECIPES, Recipe, one_of_each, planted
 from stores import Rows
 
-from partwise.engine.chunked_fit import Streamed
+from partwise.engine.chunked_fit import ChunkedFit
 from partwise.recipes import SOLVERS
 
 R = 4
@@ -96,9 +96,9 @@ def spied(monkeypatch):
     """The result of each search for dead components."""
     found = []
 
-    def spy(self, restarted=Streamed.restarted):
+    def spy(self, restarted=ChunkedFit.restarted):
         found.append(restarted(self))
         return found[-1]
 
-    monkeypatch.setattr(Streamed, "restarted", spy)
+    monkeypatch.setattr(ChunkedFit, "restarted", spy)
     return found

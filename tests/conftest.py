@@ -21,7 +21,7 @@ from partwise.runtime.compiled import compiling
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background processes: `make test &` in a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-compiling.said = True  # messages about compilation have their own test
+compiling.announced = True  # the message about compilation is tested in test_compiled.py only
 
 settings.register_profile(  # the same examples each time, however busy the machine is
     "partwise", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -42,7 +42,7 @@ def save_nifti(path, values, affine=AFFINE):
     return path
 
 
-QUICK = ["--max-iter", "15", "--tol", "1e-2", "--seed", "0", "--quiet"]
+QUICK = ["--max-iter", "15", "--tol", "1e-2", "--seed", "0", "--force", "--quiet"]
 
 
 @pytest.fixture(name="X")

@@ -448,6 +448,7 @@ BOMBS = {
     ".nii": lambda f: nifti(f / "x.nii", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".nii.gz": lambda f: nifti(f / "x.nii.gz", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".csv.gz": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 499_999 + b"0\n", 30),
+    ".csv.gz, a line": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 500_000, 30),
     "10x names": lambda f: named_10x(f),
     ".flac": lambda f: flac(f / "x.flac", 2**33),
     ".h5, a chunk": lambda f: full_chunk(f / "x.h5"),

@@ -33,7 +33,7 @@ UPWARD = {  # functions that import upwards, each time they are called
     "estimators/notebook.py": {"small_gallery"},
     "estimators/tensor.py": {"plot"},
 }
-FIELDS = {"brain", "cells"}  # public modules whose files are in fields/
+FIELDS = {"brain", "cells", "sound"}  # public modules whose files are in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}
 ROOMS = {path: path.relative_to(HOME).parts[0].removesuffix(".py") for path in SOURCES}
 

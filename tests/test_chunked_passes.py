@@ -57,7 +57,7 @@ def test_search_for_the_worst_samples_takes_one_pass(X, restarts, rng):
 @one_at_a_time(
     of=[(np.float64, 8), (np.float32, 4), (np.uint8, 1 + 8)],
     init=["random", "samples"],
-    chunk=[None, 3, 20, 61],  # what the storage calls a chunk
+    chunk=[None, 3],  # what the storage calls a chunk
 )
 def test_at_most_a_quarter_of_the_limit_is_read_at_once(X, of, init, chunk):
     dtype, size = of

@@ -16,8 +16,9 @@ def run(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, encoding="utf-8", timeout=300)
 
 
-def test_the_package_is_a_command():
-    done = run("-m", "partwise", "--version")
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_package_is_a_command(flag):
+    done = run("-m", "partwise", flag)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"partwise {partwise.__version__}\n", "")
 
 
@@ -29,6 +30,35 @@ def test_help(arguments, word, capsys):
     said = capsys.readouterr()
     assert word in said.out
     assert said.err == ""
+
+
+def test_no_command_is_answered_with_the_help(capsys):
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert (said.out, "first steps:" in said.err, "2 error in the command line or no command" in said.err) == (
+        "",
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(capsys, shell):
+    pytest.importorskip("shtab")
+    with pytest.raises(SystemExit) as stop:
+        main(["--print-completion", shell])
+    assert not stop.value.code
+    script = capsys.readouterr().out
+    files = "/f/" if shell == "tcsh" else "_files"
+    assert not [word for word in ("transform", "checkpoint-every", "nndsvd", files) if word not in script]
+
+
+def test_completion_without_shtab(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    with pytest.raises(SystemExit) as stop:
+        main(["--print-completion", "bash"])
+    assert stop.value.code == 1
+    assert capsys.readouterr().err == "partwise: shell completion needs shtab: pip install 'partwise[completion]'\n"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +138,7 @@ def test_the_picture_is_where_the_demo_says(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["dem"], "invalid choice: 'dem'"), ([], "COMMAND"), (["demo", "--sparsity", "x"], "invalid float value: 'x'")],
+    [(["dem"], "invalid choice: 'dem'"), (["demo", "--sparsity", "x"], "invalid float value: 'x'")],
 )
 def test_a_bad_command(arguments, message, capsys):
     with pytest.raises(SystemExit) as stop:

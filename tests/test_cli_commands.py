@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from filemakers import QUICK, a_folder, numbers, save_images, save_nifti  # noqa: F401  (fixtures)
+from sklearn.datasets import load_digits
 
 import partwise as pw
 from partwise.cli import main, parser
@@ -109,7 +111,7 @@ def test_empty_cells_are_missing(gaps, name, capsys):
     np.testing.assert_allclose(model.components_, fitted.components_, rtol=1e-6, atol=1e-9)
     assert main(["transform", "gaps.pw", name, "--out", "l.npy", "-q"]) == 0
     np.testing.assert_allclose(np.load("l.npy"), model.activations_, atol=1e-9)
-    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "--missing", "error"]) == 1
+    assert main(["transform", "gaps.pw", name, "--out", "l.npy", "--missing", "error", "-f"]) == 1
     assert "NaN" in capsys.readouterr().err
     assert main(["info", name, "--json", "-r", "3"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -345,3 +347,24 @@ def test_resuming_gives_the_same(here):
     np.testing.assert_array_equal(rest.components_, whole.components_)
     np.testing.assert_array_equal(rest.loss_curve_, whole.loss_curve_)
     assert os.path.exists("c.pw")
+
+
+def test_a_drawn_seed_is_printed_and_repeats_the_fit(here, capsys):
+    assert main(["fit", "x.npy", "-r", "2", "--max-iter", "3", "-o", "a.pw"]) == 0
+    seed = re.search(r"seed (\d+) was drawn: repeat with --seed \1", capsys.readouterr().out)[1]
+    assert main(["fit", "x.npy", "-r", "2", "--max-iter", "3", "-o", "b.pw", "--seed", seed, "--json"]) == 0
+    said = capsys.readouterr().out
+    assert json.loads(said)["seed"] == int(seed)
+    assert "drawn" not in said
+    np.testing.assert_array_equal(pw.load("a.pw").components_, pw.load("b.pw").components_)
+
+
+def test_advice_is_given_in_terms_of_options(here, capsys):
+    np.save("digits.npy", load_digits().data[:300])
+    assert main(["fit", "digits.npy", "-r", "4", "-s", "0.1", "--max-iter", "3", "-q"]) == 0
+    assert not capsys.readouterr().err
+    assert main(["fit", "digits.npy", "-r", "4", "-s", "0.1", "--max-iter", "3", "--force"]) == 0
+    said = capsys.readouterr().err
+    assert "partwise: --sparsity 0.1 makes the components denser" in said
+    assert "use --sparsity 0.1:" in said
+    assert said.count("denser") == 1

@@ -8,7 +8,6 @@ from filemakers import QUICK, a_folder, numbers  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.cli import main
-from partwise.io import read
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,6 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
     (here / "narrow.csv").write_text("f1,f0\n1,2\n")
     (here / "text.npy").write_text("hello")
     np.save(here / "tall.npy", np.ones((16, 2)))
-    pw.SparseNMF(2, max_iter=2, tol=0).fit(read("x.csv").X).save("x.pw")
     pw.SparseCP(2, max_iter=2, tol=0).fit(np.ones((4, 3, 2))).save("tensor.pw")
     if "x.pw" in arguments:
         assert main(["fit", "x.csv", "-r", "2", *QUICK]) == 0
@@ -86,8 +84,10 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, code, message):
     ("arguments", "message"),
     [
         (["fit"], "DATA"),
-        (["fit", "x.csv", "--sparsity", "much"], "invalid sparsity value: 'much'"),
-        (["fit", "x.csv", "--sparsity", "1:2:3"], "invalid sparsity value"),
+        (["fit", "x.csv", "--sparsity", "much"], "'much' is not a sparsity: give a number from 0 to 1"),
+        (["fit", "x.csv", "--sparsity", "1:2:3"], "an interval such as 0.2:0.4"),
+        (["fit", "-s", "0.5", "x.csv"], "'x.csv' is not a sparsity: give a number from 0 to 1 such as 0.7"),
+        (["fit", "-s", "0.5", "x.csv"], "DATA comes before the options"),
         (["fit", "x.csv", "--recipe", "magic"], "invalid choice: 'magic'"),
         (["fit", "x.csv", "--sparsity", "0.3", "--sparsity-file", "f"], "not allowed with"),
         (["transform", "x.pw", "x.csv"], "--out"),

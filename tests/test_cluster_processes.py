@@ -107,6 +107,21 @@ def test_transform_on_a_cluster_is_lazy(client, tmp_path, X):
     assert len([*tmp_path.iterdir()]) == 6
 
 
+def test_a_fit_in_a_task_of_the_only_thread(X):
+    """The task leaves its thread to those that it waits for, and to others that come later."""
+
+    def fit():
+        return [pw.ssnmf(chunked(X), 4, sparsity=0.5, **SHORT).components for _ in range(2)]
+
+    with connected(1, processes=False) as cluster, distributed.Client(cluster) as client, no_longer_than(120):
+        wanted = pw.ssnmf(X, 4, sparsity=0.5, **SHORT).components
+        for task in [client.submit(fit, pure=False) for _ in range(2)]:
+            for components in task.result():
+                np.testing.assert_allclose(components, wanted, atol=1e-8)
+        assert client.submit(abs, -3).result() == 3
+        assert eventually(lambda: kept(client) == 0)
+
+
 def test_graphs_do_not_grow(client, X):
     """Between passes the scheduler holds the chunks of X and nothing else, after any number of passes."""
     seen = []

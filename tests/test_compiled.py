@@ -115,6 +115,29 @@ def test_a_damaged_cache_is_replaced(home):
     assert indexes(cache) == kept
 
 
+FIT = """
+import json
+import numpy as np, partwise
+X = np.random.default_rng(0).random((30, 20))
+print(json.dumps(partwise.ssnmf(X, 3, sparsity=0.5, random_state=0, max_iter=3, tol=0).losses.tolist()))
+"""
+
+
+@pytest.mark.slow
+def test_a_cache_whose_files_are_cut_off_anywhere_stops_no_fit(home, rng):
+    cache = home / "cache"
+    first = run(home, FIT, NUMBA_CACHE_DIR=str(cache))
+    assert first.returncode == 0, first.stderr
+    for _ in range(3):
+        files = sorted([*cache.rglob("*.nbi"), *cache.rglob("*.nbc")])
+        assert len(files) > 10
+        for path in files:
+            os.truncate(path, rng.integers(path.stat().st_size))
+        again = run(home, FIT, NUMBA_CACHE_DIR=str(cache))
+        assert again.returncode == 0, again.stderr
+        assert again.stdout == first.stdout
+
+
 @pytest.mark.slow
 def test_kernels_from_the_cache_give_the_same_bits_as_those_just_compiled(home):
     compiled_now, found = (run(home, SWEEP, NUMBA_CACHE_DIR=str(home / "cache")) for _ in range(2))

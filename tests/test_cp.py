@@ -130,7 +130,9 @@ def test_no_rank_one_term_without_a_residual(rng):
     _, factors = planted(rng)
     data = as_tensor(model_of(factors) / 2)
     for mode in range(3):
-        assert rank_one(data.left_of(factors, mode, 1), np.delete(data.shape, mode), [pw.Nonnegative()] * 2) is None
+        assert (
+            rank_one(data.slice_residual(factors, mode, 1), np.delete(data.shape, mode), [pw.Nonnegative()] * 2) is None
+        )
 
 
 def test_zero_and_overcomplete_tensors(rng):

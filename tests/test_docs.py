@@ -120,14 +120,16 @@ def test_race_picture_has_a_dot_for_every_method_and_dataset():
 
 
 def test_public_modules_need_no_import():
-    rooms = ("brain", "cells", "datasets", "io", "plotting", "report")
+    rooms = ("brain", "cells", "datasets", "io", "plotting", "report", "sound")
     code = f"import partwise; [getattr(partwise, name) for name in {rooms}]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_names_in_the_docs_are_public():
-    rooms = {name: getattr(partwise, name).__all__ for name in ("brain", "cells", "datasets", "io", "plotting")}
+    rooms = {
+        name: getattr(partwise, name).__all__ for name in ("brain", "cells", "datasets", "io", "plotting", "sound")
+    }
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for name, inner in re.findall(r"\b(?:pw|partwise)\.(?!json)([A-Za-z]\w*)(?:\.([A-Za-z]\w*))?", text):

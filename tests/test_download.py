@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from experiments import loaders
-from experiments.loaders import archive, faces
+from experiments.loaders import faces, packed_files
 from experiments.loaders.faces import CBCL, ORL, digest
 from experiments.loaders.fetch import Address
 
@@ -221,8 +221,8 @@ def test_links_and_huge_files_in_archives_are_ignored_or_rejected(tmp_path, monk
         member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
         out.addfile(member)
     (tmp_path / "a.tar").write_bytes(raw.getvalue())
-    assert archive.numbered_files(tmp_path / "a.tar", ORL.wanted) == {}
-    monkeypatch.setattr(archive, "LARGEST", 10)
+    assert packed_files.numbered_files(tmp_path / "a.tar", ORL.wanted) == {}
+    monkeypatch.setattr(packed_files, "LARGEST", 10)
     (tmp_path / "b.zip").write_bytes(zipped(files("orl")))
     with pytest.raises(ValueError, match="would take 17 bytes"):
         SMALL["orl"].load(tmp_path / "b.zip")

@@ -3,18 +3,23 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import partwise as pw
-from partwise.io import Table
-from partwise.io.write import convert, write_activations
+from partwise.cli.fit import draw
+from partwise.engine.origins import Brain
+from partwise.io import Table, check_target
+from partwise.io.write import DATA, convert, write_activations, write_components
 from partwise.runtime import archive
-from partwise.runtime.files import leftovers, replacing
+from partwise.runtime.files import MACHINE, check_replaceable, replacing
 
 X = np.random.default_rng(0).random((8, 6))
+BRAIN = Brain(np.eye(4), (3, 2, 1))
 
 
 @pytest.fixture
@@ -37,8 +42,16 @@ WRITERS = {
     "archive": lambda path: archive.write(path, {"number": 1}, {"x": X}),
     "selection": lambda path: pw.select(X, 1, checkpoint=path, n_splits=2, n_init=1, random_state=0),
     "table": lambda path: write_activations(path, X),
-    "numbers": lambda path: convert(Table(X, "array", "x"), path.with_suffix(".npy")),
     "report": lambda path: pw.report(X, path),
+    "components": lambda path: write_components(path, X, Table(X, "array", "x")),
+    "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", origin=BRAIN)),
+    "annotated": lambda path: write_components(path.with_suffix(".h5ad"), X, Table(X, "array", "x")),
+    "picture": lambda path: draw(path.with_suffix(".png"), X, ("",)),
+    **{
+        f"data{ending}": lambda path, ending=ending: convert(Table(X, "array", "x"), path.with_suffix(ending))
+        for ending in DATA
+        if ending != ".zarr"  # a folder
+    },
 }
 
 
@@ -133,9 +146,74 @@ def test_error_names_the_requested_file(tmp_path):
     assert Path(caught.value.filename) == tmp_path / "nowhere" / "a.csv"
 
 
-def test_leftover_temporary_files_are_recognised(path):
-    for name in ("a.csv", "b.csv", ".b.csv.0123abc_.tmp"):
+def dead_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_what_a_killed_process_left_is_removed(path):
+    outside = path.with_name("outside")
+    outside.mkdir()
+    left = path.with_name(f".partwise-{MACHINE}-{dead_process()}-0123abc_.tmp")
+    (left / "inner").mkdir(parents=True)
+    (left / "inner" / "link").symlink_to(outside)
+    elsewhere = path.with_name(".partwise-00000000-1-0123abc_.tmp")
+    (elsewhere / "a.csv").mkdir(parents=True)
+    for folder in (elsewhere / "a.csv", elsewhere):
+        os.utime(folder, (0, 0))  # a process on another machine, long ago
+    path.write_text("old")
+    with replacing(path) as fresh:
+        fresh.write_text("new")
+    assert sorted(os.listdir(path.parent)) == ["a.csv", "outside"]
+
+
+def test_what_may_be_in_use_stays(path, monkeypatch):
+    dead = dead_process()
+    names = [
+        f".partwise-{MACHINE}-{os.getppid()}-0123abc_.tmp",  # alive
+        ".partwise-00000000-1-0123abc_.tmp",  # on another machine, just now
+        f".partwise-{MACHINE}-{dead}-x.tmp",  # not ours by name
+    ]
+    for name in names:
         path.with_name(name).mkdir()
-    mine = path.with_name(".a.csv.0123abc_.tmp")
-    mine.mkdir()
-    assert leftovers(path) == [mine]
+    linked = path.with_name(f".partwise-{MACHINE}-{dead}-0123abc_.tmp")
+    (path.with_name("data")).mkdir()
+    linked.symlink_to(path.with_name("data"))
+    with replacing(path) as fresh:
+        fresh.write_text("new")
+    assert sorted(os.listdir(path.parent)) == sorted([*names, linked.name, "data", path.name])
+    path.with_name(f".partwise-{MACHINE}-{dead}-76543210.tmp").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)  # another user's
+    with replacing(path) as fresh:
+        fresh.write_text("new")
+    assert len(os.listdir(path.parent)) == 7
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
+    path = tmp_path / ("x" * 251 + ".csv")
+    with replacing(path) as fresh:
+        fresh.write_text("new")
+    assert path.read_text() == "new"
+
+
+LINKS = {"loop": "loop", "lost": "nowhere/a.csv", "null": os.devnull, "home": "."}
+
+
+@pytest.mark.parametrize("name", [*LINKS, "x" * 256, "pipe"])
+def test_what_cannot_be_replaced_is_known_before(tmp_path, name):
+    """The check says what the writer would, names the file, and leaves everything as it was."""
+    os.mkfifo(tmp_path / "pipe")
+    for link, to in LINKS.items():
+        (tmp_path / link).symlink_to(to)
+    before = sorted(os.listdir(tmp_path))
+    said = []
+    for attempt in (check_replaceable, lambda path: archive.write(path, {}, {})):
+        with pytest.raises(OSError, match=r"\[Errno") as caught:
+            attempt(tmp_path / name)
+        assert ".tmp" not in str(caught.value)
+        said.append(str(caught.value))
+        with pytest.raises(OSError, match=" cannot be written: ") as caught:
+            check_target(tmp_path / name)
+    assert said[0] == said[1]
+    assert sorted(os.listdir(tmp_path)) == before

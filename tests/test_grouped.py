@@ -181,8 +181,13 @@ def test_norm_is_kept(unit, dtype, rng):
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_the_zero_vector_stays(keep):
-    np.testing.assert_array_equal(FreeNorm(Hoyer(0.5), keep)(np.zeros(5)), np.zeros(5))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_best_at_zero_has_the_sparsity_and_hardly_a_norm(keep, dtype, rng):
+    """Zeros have no sparsity."""
+    for b in (np.zeros(5, dtype), -rng.random(5).astype(dtype)):
+        y = FreeNorm(Hoyer(0.5), keep)(b)
+        assert abs(hoyer_sparsity(y) - 0.5) < (1e-12 if dtype == np.float64 else 1e-6)
+        assert keep or np.linalg.norm(y) <= np.finfo(dtype).eps * np.linalg.norm(b) * 1.001 + 1e-30
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -51,4 +51,4 @@ def test_samples_of_zeros_are_left_out_of_the_fit(rng, capsys):
     assert facts["zeros"] == pytest.approx(0.95)
     assert len(facts["unconstrained_sparsity"]) == 2
     assert facts["unconstrained_samples"] == 3
-    assert "2 components without a constraint have sparsity" in said
+    assert "2 components without a constraint, fitted to 3 samples, have sparsity" in said

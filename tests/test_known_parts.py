@@ -330,3 +330,16 @@ def test_statistics_are_not_changed(X, rng):
     Partly(Sequential())(factors[1], Stats(stats.cross, stats.gram, stats.sqnorm), sets, {})
     np.testing.assert_array_equal(stats.cross, cross)
     np.testing.assert_array_equal(stats.gram, own)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("name", "shape", "side"), [("fixed_components", (1, 7), "row"), ("fixed_activations", (6, 1), "column")]
+)
+def test_known_parts_of_a_wild_scale_are_named(name, shape, side, dtype, rng):
+    X, wild = rng.random((6, 7)).astype(dtype), 1e20 if dtype == np.float32 else 1e150
+    for scale in (wild, 1 / wild):
+        with pytest.raises(
+            ValueError, match=rf"{side} 0 of {name} has the largest value .* safe in {X.dtype} .* rescale"
+        ):
+            pw.ssnmf(X, 3, **{name: np.full(shape, scale)})

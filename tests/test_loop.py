@@ -241,3 +241,9 @@ def test_activations_are_solved_exactly(X):
     assert solved.relative_error == pytest.approx(
         np.linalg.norm(X - activations @ parts.T) / np.linalg.norm(X), rel=1e-10
     )
+
+
+def test_a_start_without_a_loss_is_named(rng):
+    blocks = [Block(Sequential(), Columns.same(Nonnegative(), 2))] * 2
+    with pytest.raises(ValueError, match="the loss is not a number at the start"):
+        factorize(as_data(rng.random((4, 5))), [np.full((n, 2), np.nan, order="F") for n in (4, 5)], blocks)

@@ -102,7 +102,7 @@ def test_running_statistics_are_discounted_sums(X):
     parts = model.components_.T
     model.partial_fit(X[30:70])
     solved = solve_activations(as_data(X[30:70]), parts).activations
-    wanted = first.faded(0.3) + Stats(X[30:70].T @ solved, gram(solved), np.vdot(X[30:70], X[30:70]))
+    wanted = first.discounted(0.3) + Stats(X[30:70].T @ solved, gram(solved), np.vdot(X[30:70], X[30:70]))
     found = model._learner.stats
     np.testing.assert_allclose(found.cross, wanted.cross, atol=1e-9)
     np.testing.assert_allclose(found.gram, wanted.gram, atol=1e-9)

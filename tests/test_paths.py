@@ -13,7 +13,7 @@ import partwise as pw
 from partwise.cli import main
 from partwise.io import Table, convert, read
 
-QUICK = ["-r", "2", "--max-iter", "3", "--tol", "1e-2", "--quiet"]
+QUICK = ["-r", "2", "--max-iter", "3", "--tol", "1e-2", "--force", "--quiet"]
 NOBODY = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is locked for root")
 
 
@@ -61,7 +61,7 @@ DATA = [
     ["fit", "{}"],
     ["transform", "x.pw", "{}", "--out", "o.csv"],
     ["convert", "{}", "o.npy"],
-    ["fit", "x.npy", "--fixed-components", "{}"],
+    ["fit", "x.npy", "--fixed-components", "{}", "--force"],
 ]
 TEXTS = [["fit", "x.npy", "--sparsity-file", "{}"]]
 TARGETS = [

@@ -403,3 +403,13 @@ def test_an_l1_penalty_on_both_sides_is_scikit_learns(X, alpha):
     loss += alpha * (m * activations.sum() + n * theirs.components_.sum())
     fits = [pw.ssnmf(X, R, l1=(alpha * m, alpha * n), max_iter=5000, tol=1e-9, random_state=s) for s in range(4)]
     assert min(fit.losses[-1] for fit in fits) == pytest.approx(loss, rel=1e-2)
+
+
+def test_a_divergence_of_tiny_values_with_parts_to_spare():
+    """Such parts vanish, and the reciprocal of their sum has no place in single precision."""
+    rng = np.random.default_rng(34)
+    X = 1e-8 * (rng.integers(0, 3, (5, 2)) @ rng.integers(0, 3, (2, 7)))
+    X[:, 3], X[0, 0] = 0, 1e-8
+    result = pw.nsnmf(X.astype(np.float32), 5, loss="kl", init="nndsvd", theta=0.0, max_iter=30, tol=0, random_state=0)
+    assert np.isfinite(result.losses).all()
+    assert np.diff(result.losses).max() <= 1e-5 * result.losses[0]

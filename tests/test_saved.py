@@ -396,3 +396,13 @@ def test_a_later_version_of_the_same_format_is_read(path, contents):
     header = {k: v for k, v in header.items() if k != "arrays"} | {"news": [1], "format": [1, 9]}
     write(path, header, {**arrays, "later": np.ones(3)})
     assert type(pw.load(path)) is pw.SparseNMF
+
+
+def test_a_name_that_no_file_can_hold_is_refused(path):
+    model = fitted()
+    with pytest.raises(ValueError, match=r"the name 'caf\\udce9' is not valid Unicode"):
+        model.keep(sample_names=["a"] * 19 + ["caf\udce9"])
+    model.feature_names_in_ = np.array([*"abcdefghijk", "caf\udce9"], dtype=object)
+    with pytest.raises(ValueError, match=r"the name 'caf\\udce9' is not valid Unicode"):
+        model.save(path)
+    assert not path.exists()

@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
 import signal
 import sys
+import warnings
 from itertools import pairwise
 
 import joblib
@@ -120,6 +122,20 @@ def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
         assert start is None if sparsity is None else start[0] is before.activations
 
 
+def test_a_search_leaves_the_warning_filters_alone(X, monkeypatch):
+    """They are those of all threads. A fit that cannot reproduce X is compared without a warning."""
+    filters, fit = list(warnings.filters), paths.ssnmf
+
+    def looking(*args, **options):
+        assert list(warnings.filters) == filters
+        return fit(*args, **options)
+
+    monkeypatch.setattr(paths, "ssnmf", looking)
+    pw.select(X, 1, 0.9, n_splits=2, n_init=1, max_iter=2, random_state=0)
+    with pytest.warns(pw.CapacityWarning):
+        pw.ssnmf(X, 1, sparsity=0.9, max_iter=2, tol=0)
+
+
 def test_the_table_keeps_the_best_start_of_each_split(X):
     found = pw.select(X, [3], [None, 0.5], **QUICK)
     assert len(found.fits) == 2 * 2 * 2
@@ -231,6 +247,16 @@ def test_unwritable_checkpoint_is_reported_first(X, tmp_path, monkeypatch):
     assert not fitted
     with pytest.raises(ValueError, match="is not a search checkpoint"):
         pw.select(X, 1, checkpoint=tmp_path, **QUICK)
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "x" * 256, "nowhere/s.json"])
+def test_a_checkpoint_that_is_no_file_is_refused(X, tmp_path, monkeypatch, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(paths, "ssnmf", None)  # before the first fit
+    with pytest.raises(ValueError, match=rf"checkpoint='.*{name}' (cannot be written: \w+|is not a search checkpoint)"):
+        pw.select(X, 1, checkpoint=tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
 
 
 def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from partwise.projections import AtMost, Nonnegative
 from partwise.statistics import Stats
 from partwise.updates import Coding, Columns, Path, Pivot, Rows
-from partwise.updates.pivot import grow_support, room
+from partwise.updates.pivot import grow_support, work_arrays
 
 CODERS = {
     "forward": lambda nonzeros: Coding(nonzeros, reverse=False),
@@ -254,7 +254,7 @@ def test_supports_grow_in_the_requested_rows(most, rng):
     stats = stats_of(X, A)
     h = np.full(stats.cross.shape, -5.0)
     rows = np.array([3, 0, 17])
-    grow_support(h, np.ascontiguousarray(stats.cross), stats.gram, rows, most, *room(len(stats.gram)))
+    grow_support(h, np.ascontiguousarray(stats.cross), stats.gram, rows, most, *work_arrays(len(stats.gram)))
     others = np.setdiff1d(np.arange(len(h)), rows)
     assert np.all(h[others] == -5)
     assert np.count_nonzero(h[rows], axis=1).max() <= most
@@ -272,6 +272,6 @@ def test_supports_grow_among_nearly_dependent_components(gap, rng):
     X = rng.standard_normal((40, 15)) + rng.random((40, 11)) @ A.T
     stats = stats_of(X, A)
     h = np.zeros(stats.cross.shape)
-    grow_support(h, np.ascontiguousarray(stats.cross), stats.gram, np.arange(40), 11, *room(11))
+    grow_support(h, np.ascontiguousarray(stats.cross), stats.gram, np.arange(40), 11, *work_arrays(11))
     least = np.array([nnls(A, x)[1] for x in X])
     assert np.all(np.linalg.norm(X - h @ A.T, axis=1) <= least * (1 + 1e-6) + 10 * gap)

@@ -6,7 +6,7 @@ from catalogues import random_factors, stats_of
 
 from partwise.data import as_data
 from partwise.projections import Nonnegative
-from partwise.statistics import Ratios, gram, inner
+from partwise.statistics import Ratios, Stats, gram, inner
 from partwise.updates import Columns, Divergence
 
 
@@ -111,3 +111,9 @@ def test_ratios_take_no_penalty(rng):
     factor, state = Divergence()(np.ones((5, 3), order="F"), ratios, Columns.same(Nonnegative(), 3), {})
     np.testing.assert_allclose(factor, ratios.numerator * [1, 0.5, 0])
     assert state == {}
+
+
+def test_the_divergence_needs_its_own_statistics():
+    stats = Stats(np.ones((5, 3)), np.eye(3), 1.0)
+    with pytest.raises(ValueError, match="use DivergenceData"):
+        Divergence()(np.ones((5, 3), order="F"), stats, Columns.same(Nonnegative(), 3), {})

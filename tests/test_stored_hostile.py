@@ -90,7 +90,7 @@ def test_bad_values_are_named_with_their_chunk(X, bad, how, init, tmp_path):
     stored = STORED[how](X, tmp_path)
     limit, chunk = {
         "path": (4 * 160 * 10, "chunk 3 (samples 30 to 39)"),
-        "zarr": (4 * 160 * 7, "chunk 5 (samples 35 to 41)"),
+        "zarr": (8 * 160 * 7, "chunk 5 (samples 35 to 41)"),
     }[how]
     with pytest.raises(ValueError, match=f"^{re.escape(chunk)}: .*{message}"):
         pw.ssnmf(stored, R, init=init, memory_limit=limit)
@@ -227,11 +227,12 @@ def test_a_file_that_was_cut_off_before(X, kind, tmp_path):
             pw.ssnmf(stored, R, memory_limit=limit)
 
 
-def test_a_file_that_is_cut_off_within_a_pass(X, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("order", "chunk"), [("C", r"chunk 3 \(samples 30 to 39\)"), ("F", r"chunk 0")])
+def test_a_file_that_is_cut_off_within_a_pass(X, order, chunk, tmp_path, monkeypatch):
     monkeypatch.setattr(StoredFile, "check", lambda self: None)
-    data = as_data(saved(X, tmp_path), 4 * 160 * 10)
+    data = as_data(saved(np.asarray(X, order=order), tmp_path), 4 * 160 * 10)
     os.truncate(tmp_path / "x.npy", 128 + 160 * 34)
-    with pytest.raises(ValueError, match=r"^chunk 3 \(samples 30 to 39\): .*x.npy is truncated"):
+    with pytest.raises(ValueError, match=rf"^{chunk}.*x.npy is truncated: it ends at byte 5568"):
         data.total(lambda chunk: 0)
 
 
@@ -256,6 +257,26 @@ def test_a_cut_file_does_not_kill_the_process(order, tmp_path, rng):
     done = subprocess.run([sys.executable, "-c", CUT, path], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"died of {done.returncode}: {done.stderr}"
     assert "truncated" in done.stdout
+
+
+CUT_WITHIN = """
+import os, sys
+import numpy as np
+from partwise.data import as_data
+path = sys.argv[1]
+try:
+    as_data(np.load(path, mmap_mode="r"), 20_000).total(lambda chunk: os.truncate(path, 50_000) or 0)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_map_that_is_cut_off_within_a_pass_does_not_kill_the_process(tmp_path, rng):
+    path = saved(rng.random((300, 40)), tmp_path)
+    done = subprocess.run([sys.executable, "-c", CUT_WITHIN, path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"died of {done.returncode}: {done.stderr}"
+    assert "x.npy is truncated: 50000 of 96128 bytes are left" in done.stdout
 
 
 @pytest.mark.parametrize("fate", ["deleted", "replaced"])
@@ -323,7 +344,8 @@ def test_storage_errors_name_their_chunk(X, error):
     assert "chunk 4 (samples 28 to 34)" in told
 
 
-def test_contiguous_files_are_read_instead_of_mapped(X, tmp_path):
+def test_files_are_read_instead_of_mapped(X, tmp_path):
     """On a failing disk, a memory map kills the process, while reading raises an error."""
-    assert type(as_stored(STORED["path"](X, tmp_path))) is StoredFile
+    for kind in ("path", "path, Fortran order"):
+        assert type(as_stored(STORED[kind](X, tmp_path))) is StoredFile
     assert type(as_stored(Rows(X))) is Stored

@@ -99,7 +99,7 @@ def test_errors_of_large_sparse_tensors_need_no_dense_ones(rng, monkeypatch):
 
 BAD = {
     "a vector": (np.ones(3), r"shape \(3,\): X must have two or more modes"),
-    "a number": (3.0, "two or more modes"),
+    "a number": (np.array(3.0), "two or more modes"),
     "an empty mode": (np.ones((3, 0, 2)), "none of them empty"),
     "NaN": (np.full((2, 2, 2), np.nan), r"contains NaN, first at \[0, 0, 0\]"),
     "infinity": (

@@ -1,5 +1,6 @@
 """Threads: the same bits for the same number, the same result up to rounding for others, and cleaning up."""
 
+import multiprocessing
 import threading
 
 import numpy as np
@@ -9,7 +10,8 @@ from catalogues import one_at_a_time
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
-from partwise.runtime import threads
+from partwise.data import visits
+from partwise.runtime import compiled, threads
 from partwise.runtime.threads import blas_threads, fitting_threads, in_parts
 
 FIT = {"max_iter": 4, "tol": 0, "random_state": 0}
@@ -129,6 +131,47 @@ def test_other_threads_leave_blas_alone():
         thread.start()
         thread.join()
     assert seen == [(2, [(0, 10)])]
+
+
+def fit_again(X):
+    return pw.ssnmf(X, 5, sparsity=0.5, n_threads=2, **FIT).losses
+
+
+@pytest.fixture
+def child():
+    """A forked process."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("no fork")
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def fitted(X, ranges):
+    losses = fit_again(X)
+    assert set(ranges) == {2}
+    return losses
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(X, fitted, child):
+    np.testing.assert_array_equal(child.apply_async(fit_again, [X]).get(timeout=30), fitted)
+
+
+def free_locks():
+    return [lock.acquire(blocking=False) for lock in (compiled.compiling.lock, visits.keeping)]
+
+
+@pytest.fixture
+def locked():
+    with compiled.compiling.lock, visits.keeping:
+        yield
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_locks_of_its_own(locked, child):
+    assert child.apply_async(free_locks).get(timeout=30) == [True, True]
 
 
 @pytest.mark.parametrize("shape", [(7, 40), (40, 7), (1, 40), (40, 1)])

@@ -218,11 +218,20 @@ def test_multiplicative_is_lee_and_seungs_formula(problem, rng):
     stats = stats_of(problem.X, [None, W], 0)
     wanted = H.copy()
     for _ in range(3):
-        model = wanted @ (W.T @ W)
-        wanted = wanted * (problem.X @ W) / (model + epsilon * model.max(axis=1, keepdims=True) + 1e-300)
+        model, norms = wanted @ (W.T @ W), np.linalg.norm(W, axis=0)
+        largest = np.max(model / norms, axis=1, keepdims=True)
+        wanted = wanted * (problem.X @ W) / (model + epsilon * largest * norms + 1e-300)
     result, _ = Multiplicative(3, epsilon)(H, stats, Columns.same(Nonnegative(), problem.r), {})
     np.testing.assert_allclose(result, wanted, rtol=1e-12)
     assert np.all(result[problem.X.sum(axis=1) == 0] == 0)
+
+
+def test_multiplicative_updates_do_not_depend_on_the_scale_of_a_column(rng):
+    X, W, scale = rng.random((9, 7)), rng.random((7, 3)), np.array([1e-60, 1, 1e60])
+    H, free = random_factors(X.shape, 3, rng)[0], Columns.same(Nonnegative(), 3)
+    plain, _ = Multiplicative(3)(H.copy("F"), stats_of(X, [None, W], 0), free, {})
+    scaled, _ = Multiplicative(3)(np.asfortranarray(H / scale), stats_of(X, [None, W * scale], 0), free, {})
+    np.testing.assert_allclose(scaled * scale, plain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("update", NONNEGATIVE, indirect=True)

@@ -120,6 +120,19 @@ def test_bad_data_is_rejected(wrong):
 
 
 @pytest.mark.parametrize(
+    "wrong", [None, {}, {"a": [1.0]}, {1, 2}, 3.0, 1j, True, b"x", np.mean, list, object(), iter([])]
+)
+def test_data_of_a_wrong_type(wrong):
+    fits = [lambda: pw.ssnmf(wrong, 2), lambda: pw.cp(wrong, 2), lambda: pw.select(wrong, 2)]
+    fits += [lambda m=m: m(2).fit(wrong) for m in (pw.SparseNMF, pw.MiniBatchSparseNMF, pw.SparseCP)]
+    for fit in fits:
+        with pytest.raises(
+            TypeError, match=f"X is of type {type(wrong).__name__}: give an array, .* path of a .npy file$"
+        ):
+            fit()
+
+
+@pytest.mark.parametrize(
     ("ask", "right"),
     [
         (lambda v: as_switch(v, "on"), [(True, True), (False, False), (1, True), (np.bool_(False), False)]),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .engine.metrics import match_parts as match_parts
     from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
-    from .engine.validation import CapacityWarning as CapacityWarning
+    from .engine.natural import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
-    from .fields import brain as brain, cells as cells
+    from .fields import brain as brain, cells as cells, sound as sound
     from .pages import report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
@@ -40,7 +40,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "engine.checkpoint": ("CheckpointWarning",),
     "engine.loop": ("Iteration", "Result"),
     "engine.metrics": ("match_parts",),
-    "engine.validation": ("CapacityWarning",),
+    "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
     "pages": ("report",),
     "projections": (
@@ -57,11 +57,11 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
     "selection": ("Selection", "select"),
 }
-_ROOMS = ("brain", "cells", "datasets", "io", "plotting")
+_ROOMS = ("brain", "cells", "datasets", "io", "plotting", "sound")
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}
 
 __all__ = [*sorted(_HOMES), *_ROOMS, "__version__"]
-__path__.append(str(Path(__file__).parent / "fields"))  # partwise.brain and partwise.cells are modules
+__path__.append(str(Path(__file__).parent / "fields"))  # partwise.brain, cells and sound are modules
 
 
 def __getattr__(name: str) -> Any:

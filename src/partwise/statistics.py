@@ -12,17 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
 from .runtime.threads import product, summed_product
 
-Array = npt.NDArray[Any]
-
-NOTHING = 1e-24  # of the largest component's ‖·‖²: one that adds no more than this is dead
+NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Stats:
         """The statistics of two sets of samples together, for the factor that they share."""
         return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
-    def faded(self, share: float) -> Stats:
+    def discounted(self, share: float) -> Stats:
         """The statistics with each sample weighted by ``share``."""
         return Stats(self.cross * self.cross.dtype.type(share), self.gram * share, self.sqnorm * share)
 
@@ -83,6 +82,13 @@ class Stats:
         scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
         cross = np.ascontiguousarray(self.cross * scale, dtype=float)
         return cross, self.gram * scale * scale[:, None], scale
+
+    def divisors(self, dtype: npt.DTypeLike) -> Array:
+        """The Gram matrix in another precision. Diagonal entries are 0 where they are too small to divide by."""
+        gram = np.array(self.gram, dtype=dtype, order="C")
+        own = gram.diagonal()
+        np.fill_diagonal(gram, np.where(own < np.finfo(gram.dtype).tiny, 0, own))
+        return gram
 
     def slope(self, factor: Array) -> Array:
         """The gradient of the loss, F·gram − cross."""
@@ -126,7 +132,7 @@ class Ratios:
         return self
 
 
-def as_factor(array: Array, dtype: Any = None) -> Array:
+def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
     """Return an array in the layout of all factors: contiguous columns, aligned, writable.
 
     BLAS and compiled kernels round differently for other layouts, which arrays that were unpickled, memory-mapped or
@@ -135,10 +141,16 @@ def as_factor(array: Array, dtype: Any = None) -> Array:
     return np.require(array, dtype, ["F", "A", "W", "E"])
 
 
-def gram(factor: Array) -> Array:
+class HasGram(Protocol):
+    """A factor that is not an array but knows its Gram matrix: activations that stay with their chunks."""
+
+    def gram(self) -> Array: ...
+
+
+def gram(factor: Array | HasGram) -> Array:
     """FᵀF as a double precision array, multiplied in the precision of ``factor``."""
-    if not isinstance(factor, np.ndarray):  # activations that stay with their chunks, see `Held`
-        return np.asarray(factor.gram())
+    if not isinstance(factor, np.ndarray):
+        return factor.gram()
     return np.asarray(summed_product(factor, factor), dtype=float)
 
 
@@ -148,7 +160,7 @@ def inner(a: Array, b: Array) -> float:
 
 
 @kernel
-def _inner(a: Any, b: Any) -> float:
+def _inner(a: Array, b: Array) -> float:
     total = 0.0
     for i in range(a.size):
         total += np.float64(a[i]) * np.float64(b[i])  # in compiled code float() would keep float32
@@ -161,6 +173,6 @@ def relative_error(sqnorm: float, loss: float) -> float:
 
 
 def dead_components(grams: Sequence[Array]) -> Array:
-    """Components that add nothing to the model, beside the one that adds most; ‖·‖² is the product over the factors."""
+    """Components that are negligible relative to the largest one. Their ‖·‖² is the product over the factors."""
     sizes = math.prod(g.diagonal() for g in grams)
     return np.flatnonzero(sizes <= NOTHING * np.max(sizes))

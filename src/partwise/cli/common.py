@@ -1,15 +1,16 @@
-"""What the commands share: input options, output files, and how results are printed."""
+"""What the commands share: input options, and how results are printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..engine.origins import Origin
     from ..io import Table
 
 FORMATS = """\
@@ -22,9 +23,6 @@ DATA formats (rows are samples, columns are features; see --transpose):
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI images, one volume per sample
   .wav .flac .ogg                         audio, as a spectrogram with one frame per sample
 """
-READ = ("model", "mask", "sparsity_file")  # options that name an input file
-READ_AS_DATA = ("fixed_components", "fixed_activations")  # input files in any of the data formats
-PICTURES = (".png", ".pdf", ".svg")
 
 
 class UsageError(ValueError):
@@ -43,6 +41,11 @@ def add_data(parser: Any) -> None:
         help="whether the first column of a table holds row names (default: detect)",
     )
     add_max_bytes(group)
+    add_sound(group)
+
+
+def add_sound(group: Any) -> None:
+    """Add the options of sound."""
     group.add_argument("--window", type=int, metavar="N", help="audio: frame length in samples (default: 1024)")
     group.add_argument("--hop", type=int, metavar="N", help="audio: distance between frames in samples (default: 256)")
 
@@ -63,11 +66,18 @@ def add_verbosity(parser: Any) -> None:
     group.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def read_data(options: argparse.Namespace) -> Table:
-    """Read the data that the options name."""
+def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Table:
+    """Read the data that the options name; sound like that of ``origin``, if any."""
+    from ..engine.origins import Sound
     from ..io import read
+    from ..io.sound import SOUNDS
 
+    for name in options.data:
+        if name.endswith(".pw"):
+            raise UsageError(f"{name} is a model, not data: `partwise show {name}` describes it")
     settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
+    if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
+        settings |= {name: value for name, value in vars(origin).items() if settings.get(name) is None}
     source = options.data[0] if len(options.data) == 1 else options.data
     return read(source, transpose=options.transpose, **settings)
 
@@ -82,36 +92,20 @@ def load_matrix_model(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def check_targets(options: argparse.Namespace, wanted: Mapping[str, tuple[Any, Sequence[str]]]) -> dict[str, Path]:
-    """Check the output files before any work starts.
+def check_kept(table: Table) -> None:
+    """Refuse names and shapes that could not be stored with the results, before there are any."""
+    from ..estimators.base import kept_names, kept_origin, kept_shape
 
-    ``wanted`` has a (path or None, file extensions) for each output. No output may overwrite an input (except that
-    components may be added to their own .h5ad file) or another output. An input may be a folder, a glob pattern or a
-    name such as ``file.h5:/path``, and a store such as .zarr is a folder itself.
-    """
-    from ..io import check_target
-    from ..io.formats import files_of
-
-    def given(names: Iterable[str]) -> list[Any]:
-        return [name for name in (getattr(options, name, None) for name in names) if name is not None]
-
-    targets = {what: check_target(path, endings) for what, (path, endings) in wanted.items() if path is not None}
-    places = {what: path.resolve() for what, path in targets.items()}
-    data = {file.resolve() for name in getattr(options, "data", ()) for file in files_of(name)}
-    inputs = data | {file.resolve() for name in given(READ_AS_DATA) for file in files_of(name)}
-    inputs |= {Path(name).resolve() for name in given(READ)}
-    for what, place in places.items():
-        added = what == "components" and place.suffix == ".h5ad" and place in data and not options.transpose
-        if not added and not inputs.isdisjoint((place, *place.parents)):
-            raise UsageError(
-                f"{targets[what]} is an input and would be overwritten: choose another file for the {what}"
-            )
-    for name in given(("checkpoint", "resume_from")):
-        if Path(name).resolve() in places.values():
-            raise UsageError(f"{name} is the checkpoint and would be overwritten: choose another output file")
-    if len(set(places.values())) < len(places):
-        raise UsageError(f"two outputs are the same file ({', '.join(map(str, targets.values()))}): rename one")
-    return targets
+    try:
+        for names in (table.sample_names, table.feature_names):
+            if names is not None:
+                kept_names(names)
+        if table.part_shape is not None:
+            kept_shape(table.part_shape, table.shape[1])
+        if table.origin is not None:
+            kept_origin(table.origin, table.shape[1])
+    except ValueError as error:
+        raise ValueError(f"{table.source}: {error}") from error
 
 
 def with_features(table: Table, features: Sequence[str], count: int, name: str) -> Any:
@@ -154,7 +148,12 @@ def print_results(
     if options.json:
         print(visible(json.dumps(plain({**facts, "files": files} if files else facts), ensure_ascii=False)))
     elif not options.quiet:
-        print(visible("\n".join([*lines, *(f"{what + ':':<13}{path}" for what, path in files.items())])))
+        print(visible("\n".join([*lines, *named(files)])))
+
+
+def named(files: Mapping[str, Any]) -> list[str]:
+    """A line for each file."""
+    return [f"{what + ':':<13}{path}" for what, path in files.items()]
 
 
 def visible(text: str) -> str:

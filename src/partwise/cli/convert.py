@@ -8,13 +8,13 @@ from typing import Any
 from .common import (
     add_data,
     add_verbosity,
-    check_targets,
     described,
     facts_about,
     load_matrix_model,
     print_results,
     read_data,
 )
+from .outputs import add_force, check_targets
 
 SUMMARY = "Convert data, or the components of a model, to another format"
 USAGE = "DATA [DATA …] OUT [options]"
@@ -30,6 +30,7 @@ def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
     parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5")
+    add_force(parser)
     add_verbosity(parser)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from typing import Any
 
 from ..version import __version__
-from . import convert, demo, fit, info, select, show, transform
+from . import convert, demo, fit, info, select, separate, show, transform
 from .common import FORMATS, UsageError, visible
+from .wording import with_flags
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
-COMMANDS = (info, select, fit, show, transform, convert, demo)
+COMMANDS = (info, select, fit, separate, show, transform, convert, demo)
 
 EPILOG = """\
 first steps:
@@ -29,21 +31,24 @@ first steps:
 
 Run `partwise COMMAND --help` for the options of a command, with examples.
 
-exit codes: 0 success, 1 error in the data or a file, 2 error in the command line, 130 interrupted
+Existing files are overwritten with --force only. A result that cannot be written to its file (disk full, …)
+is written elsewhere, and the message says where.
+
+exit codes: 0 success, 1 error in the data or a file, 2 error in the command line or no command, 130 interrupted
+
+shell completion (pip install 'partwise[completion]'):
+  bash: echo 'eval "$(partwise --print-completion bash)"' >> ~/.bashrc
+  zsh:  partwise --print-completion zsh > "${fpath[1]}/_partwise"
 """
-# parameters whose name in messages of the library is not that of the option
-RENAMED = {
-    "n_components": "--components",
-    "random_state": "--seed",
-    "resume_from": "--resume",
-    "recipe_params": "the recipe options",
-    "tol": "--tol",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``partwise`` with ``arguments`` (default: ``sys.argv``) and return the exit code."""
-    options = parser().parse_args(arguments)
+    top, arguments = parser(), sys.argv[1:] if arguments is None else arguments
+    if not arguments:
+        top.print_help(sys.stderr)
+        return 2
+    options = top.parse_args(arguments)
     try:
         with warnings.catch_warnings(), logged(options.quiet), memory_for_files(options):
             if not options.debug:
@@ -98,17 +103,20 @@ def print_error(error: Exception | str, options: argparse.Namespace) -> None:
     print(f"partwise: {visible(line)}", file=sys.stderr)
 
 
-def with_flags(message: str, names: Iterable[str]) -> str:
-    """A message of the library with the names of its parameters replaced by options.
+class PrintCompletion(argparse.Action):
+    """Print a completion script made by shtab, and exit."""
 
-    >>> with_flags("max_iter=0 is too small: give max_iter a value of at least 1", ["max_iter"])
-    '--max-iter 0 is too small: give --max-iter a value of at least 1'
-    """
-    flags = {name: f"--{name.replace('_', '-')}" for name in names if name != "components"} | RENAMED
-    known = "|".join(flags)
-    words = "|".join(name for name in flags if "_" in name or name in RENAMED)  # the others may be plain English
-    pattern = rf"\b({known})=|'({known})'|(?<![\w./'-])({words})(?![\w/'-]|\.\w)"
-    return re.sub(pattern, lambda match: flags[match[match.lastindex or 0]] + " " * (match.lastindex == 1), message)
+    def __call__(self, parser: argparse.ArgumentParser, *values: Any) -> None:
+        try:
+            import shtab
+        except ImportError:
+            parser.exit(1, "partwise: shell completion needs shtab: pip install 'partwise[completion]'\n")
+        commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        for action in chain.from_iterable(command._actions for command in commands.choices.values()):
+            if action.metavar in ("DATA", "FILE", "MODEL", "NIFTI", "OUT"):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+        print(shtab.complete(parser, values[1]))
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -119,8 +127,14 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"partwise {__version__}")
+    top.add_argument("-V", "--version", action="version", version=f"partwise {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    top.add_argument(
+        "--print-completion",
+        choices=("bash", "zsh", "tcsh"),
+        action=PrintCompletion,
+        help="print a script for shell completion (needs shtab)",
+    )
     top.set_defaults(quiet=False)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -10,17 +10,42 @@ from typing import Any
 from ..engine.options import FLAGS, Flag
 from .common import UsageError
 
+SPARSITY = "a number from 0 to 1 such as 0.7, an interval such as 0.2:0.4, 0.2: or :0.4, or none for no constraint"
 RECIPES = ("ssnmf", "nmfsc", "tpc", "nnsc", "snmf", "nsnmf", "l0", "l0_path", "bisparse", "grouped")
 
 
 def level(text: str) -> Any:
-    """A sparsity, "0.7", or an interval, "0.2:0.4", "0.2:" or ":0.4"."""
+    """A sparsity, "0.7"; an interval, "0.2:0.4", "0.2:" or ":0.4"; "none"; or a list of these, "0.4,0.2:,none"."""
+    try:
+        each = [one_level(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a sparsity: give {SPARSITY}. DATA comes before the options"
+        ) from None
+    return each if len(each) > 1 else each[0]
+
+
+def one_level(text: str) -> Any:
+    """One sparsity; ValueError if it is none."""
+    if text.strip().lower() in ("none", "any"):
+        return None
     ends = [float(end) if end.strip() else None for end in text.split(":")]
-    if len(ends) == 1 and ends[0] is not None:
-        return ends[0]
-    if len(ends) != 2:
+    if len(ends) > 2 or ends == [None]:
         raise ValueError
-    return tuple(ends)
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def label(value: Any) -> str:
+    """A sparsity in a file name.
+
+    >>> [label(value) for value in (0.4, (None, 0.5), [0.4, None])]
+    ['0.4', '0-0.5', '0.4,none']
+    """
+    if isinstance(value, list):
+        return ",".join(map(label, value))
+    if isinstance(value, tuple):
+        return "-".join(label(end if end is not None else usual) for end, usual in zip(value, (0, 1), strict=True))
+    return "none" if value is None else f"{value:.15g}"
 
 
 def penalty(text: str) -> Any:
@@ -29,7 +54,7 @@ def penalty(text: str) -> Any:
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
-level.__name__, penalty.__name__ = "sparsity", "penalty"  # their names in messages of argparse
+penalty.__name__ = "penalty"  # its name in messages of argparse
 
 CHECKPOINTING = ("checkpoint", "checkpoint_every", "resume_from")
 
@@ -76,9 +101,11 @@ def add_model_options(parser: Any) -> None:
         "-s",
         "--sparsity",
         type=level,
+        nargs="+",
         metavar="S",
-        help="Hoyer sparsity of each component, from 0 (flat) to 1 (a single feature): a number 0.7, or an interval "
-        "0.2:0.4, 0.2: or :0.4 (default: no constraint)",
+        help=f"Hoyer sparsity of each component, from 0 (flat) to 1 (a single feature): {SPARSITY} (default: none). "
+        "With commas, one for each component: 0.4,0.4,0.8. With spaces, one fit for each: 0.4 0.6 0.8 writes a model "
+        "for each, with the sparsity in its name, and compares them",
     )
     sparsity.add_argument(
         "--sparsity-file",
@@ -105,15 +132,16 @@ def add_flags(group: Any, table: Mapping[str, Flag]) -> None:
             group.add_argument(*names, dest=name, type=flag.kind, metavar=flag.metavar, help=text)
 
 
-def build_model(options: argparse.Namespace) -> Any:
-    """The estimator for the options, validated. Fixed components and activations are read later."""
+def build_model(options: argparse.Namespace, sparsity: Any) -> Any:
+    """The estimator for the options and a sparsity, validated. Fixed components and activations are read later."""
     from ..engine.validation import as_columns, as_count
     from ..estimators import SparseNMF
 
-    sparsity, count = options.sparsity, options.components
+    count = options.components
     if options.sparsity_file is not None:
         sparsity = read_sparsities(options.sparsity_file)
-        count = len(sparsity) if count is None else count
+    if isinstance(sparsity, list) and count is None:
+        count = len(sparsity)
     given = {name: value for name, value in vars(options).items() if value is not None}
     own = {name: given[name] for name in RECIPE if name in given}
     names = [name for name in (*FIT, *CHECKPOINTING) if name in given and not isinstance(given[name], Path)]
@@ -135,7 +163,7 @@ def build_model(options: argparse.Namespace) -> Any:
 
 
 def read_sparsities(path: Path) -> list[Any]:
-    """The sparsities in a file, one per line. ``any`` stands for no constraint, # starts a comment."""
+    """The sparsities in a file, one per line. ``any`` or ``none`` stands for no constraint, # starts a comment."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -146,7 +174,7 @@ def read_sparsities(path: Path) -> list[Any]:
         text = line.split("#")[0].strip()
         if text:
             try:
-                found.append(None if text == "any" else level(text))
+                found.append(one_level(text))
             except ValueError:
                 raise UsageError(
                     f"{path}, line {number}: {text!r} is not a sparsity; give a number, an interval lo:hi, or any"

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
 from .common import (
-    PICTURES,
     UsageError,
     add_data,
     add_verbosity,
-    check_targets,
     described,
     facts_about,
     print_results,
     read_data,
+    visible,
 )
 from .model_options import add_flags, level
+from .outputs import PICTURES, add_force, check_targets, write_outputs
 
 if TYPE_CHECKING:
     from ..selection import Selection
@@ -72,7 +72,7 @@ def add_options(parser: Any) -> None:
         "--sparsity",
         "--sparsities",
         nargs="+",
-        type=sparsity,
+        type=level,
         default=[None],
         metavar="S",
         help="sparsities: 0.7, an interval 0.2:0.4, or none for no constraint (default: none)",
@@ -81,6 +81,7 @@ def add_options(parser: Any) -> None:
     group = parser.add_argument_group("Output")
     group.add_argument("-o", "--out", metavar="FILE", help="write the table: .csv or .tsv")
     group.add_argument("--png", metavar="FILE", help=f"draw the table: {', '.join(PICTURES)}")
+    add_force(group)
     add_verbosity(parser)
 
 
@@ -91,11 +92,6 @@ def components(text: str) -> list[int]:
     if len(numbers) > 3 or not 1 <= first <= last or step < 1:
         raise ValueError
     return list(range(first, last + 1, step))
-
-
-def sparsity(text: str) -> Any:
-    """A sparsity, an interval, or none."""
-    return None if text.lower() == "none" else level(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -111,15 +107,21 @@ def run(options: argparse.Namespace) -> int:
     given = {name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None}
     numbers = chain.from_iterable(options.components)
     found = search.select(table.X, numbers, levels, verbose=int(not options.quiet), **given)
-    if "table" in targets:
-        write_table(targets["table"], found)
-    if "picture" in targets:
-        from ..plotting import selection
+    writers = {
+        "table": lambda path: write_table(path, found),
+        "picture": lambda path: draw(path, found, visible(Path(table.source).name)),
+    }
+    files = write_outputs(targets, writers, options.debug)
+    print_results(options, {**facts_about(table), "rows": found.rows}, [described(table), repr(found)], files)
+    return 0 if files == targets else 1
 
-        with replacing(targets["picture"]) as fresh:
-            selection(found, title=Path(table.source).name).savefig(fresh)
-    print_results(options, {**facts_about(table), "rows": found.rows}, [described(table), repr(found)], targets)
-    return 0
+
+def draw(target: Path, found: Selection, title: str) -> None:
+    """Draw the table."""
+    from ..plotting import selection
+
+    with replacing(target) as fresh:
+        selection(found, title=title).savefig(fresh)
 
 
 def write_table(target: Path, found: Selection) -> None:

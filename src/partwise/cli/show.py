@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import PICTURES, add_max_bytes, check_targets, load_matrix_model, plain, visible
+from .common import add_max_bytes, load_matrix_model, plain, visible
+from .outputs import PICTURES, add_force, check_targets
+from .wording import with_flags
 
 if TYPE_CHECKING:
     from ..engine.summary import Summary
@@ -28,10 +30,11 @@ def add_options(parser: Any) -> None:
     group = parser.add_argument_group("Output")
     group.add_argument("--png", type=Path, metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
     group.add_argument("--html", type=Path, metavar="FILE", help="write a report: one HTML page that needs no network")
+    add_force(group)
     group.add_argument(
         "--shape", type=shape, metavar="HxW", help="shape of a component, such as 19x19 (default: stored in the model)"
     )
-    group.add_argument("--title", help="title of the picture and of the report")
+    group.add_argument("--title", type=visible, help="title of the picture and of the report")
     group.add_argument(
         "--top", type=int, default=5, metavar="K", help="features listed for each component (default: %(default)s)"
     )
@@ -54,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if "report" in targets:
         from ..pages import report
 
-        title = options.title or f"{known.n_components} components: {options.model.name}"
+        title = options.title or f"{known.n_components} components: {visible(options.model.name)}"
         report(model, targets["report"], shape=options.shape, title=title, top=top)
     if options.json:
         print(visible(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1)))
@@ -80,7 +83,8 @@ def print_tables(known: Summary, top: int) -> None:
 
     facts, components = Table.grid(padding=(0, 2)), Table()
     for name, fact in known.facts().items():
-        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(visible(fact)))
+        words = with_flags(fact) if name == "stop reason" else fact
+        facts.add_row(f"[dim]{escape(name)}[/dim]", escape(visible(words)))
     for heading in ("component", "sparsity", "explained", "nonzeros"):
         components.add_column(heading, justify="right")
     components.add_column("strongest features")

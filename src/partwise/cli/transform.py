@@ -9,7 +9,7 @@ from typing import Any
 from .common import (
     add_data,
     add_verbosity,
-    check_targets,
+    check_kept,
     described,
     facts_about,
     load_matrix_model,
@@ -17,12 +17,14 @@ from .common import (
     read_data,
     with_features,
 )
+from .outputs import add_force, check_targets, write_outputs
 
 SUMMARY = "Compute the activations of new samples with a saved model"
 USAGE = "MODEL DATA [DATA …] --out FILE [options]"
 EXAMPLES = """\
   partwise transform cells.pw new-cells.csv --out activations.csv
   partwise transform subjects.pw 'new/*.nii.gz' --mask mask.nii.gz --out activations.csv
+  partwise transform song.pw new-song.wav --out when.csv      window and hop are stored in the model
 """
 
 
@@ -39,6 +41,7 @@ def add_options(parser: Any) -> None:
     group.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="activations, one row per sample: .csv, .tsv, .npy"
     )
+    add_force(group)
     add_verbosity(parser)
 
 
@@ -51,13 +54,15 @@ def run(options: argparse.Namespace) -> int:
     model = load_matrix_model(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
-    table = read_data(options)
+    table = read_data(options, getattr(model, "origin_", None))
+    check_kept(table)
     known = tuple(map(str, getattr(model, "feature_names_in_", ())))
     X = with_features(table, known, model.n_features_in_, options.model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # compared above
         activations = model.transform(X)
-    write_activations(targets["activations"], activations, table.sample_names)
+    writers = {"activations": lambda path: write_activations(path, activations, table.sample_names)}
+    files = write_outputs(targets, writers, options.debug)
     facts = {**facts_about(table), "components": model.n_components_}
-    print_results(options, facts, [described(table), f"{model.n_components_} components"], targets)
-    return 0
+    print_results(options, facts, [described(table), f"{model.n_components_} components"], files)
+    return 0 if files == targets else 1

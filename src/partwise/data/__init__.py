@@ -11,13 +11,15 @@ import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from ..runtime.arrays import ArrayLike
 from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Matrix, Wrapped, check_unmasked
+from .matrix import Matrix, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
@@ -45,8 +47,9 @@ __all__ = [
     "Wrapped",
     "as_data",
     "as_tensor",
+    "check_kind",
     "check_seen",
-    "check_unmasked",
+    "checksum",
     "is_lazy",
     "named",
 ]
@@ -64,7 +67,12 @@ def is_lazy(X: Any) -> bool:
         return False
 
 
-def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, observed: Any = None) -> Matrix | Chunked:
+def as_data(
+    X: Any,
+    memory_limit: int | None = None,
+    missing: bool = False,
+    observed: ArrayLike | None = None,
+) -> Matrix | Chunked:
     """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
     Dask arrays are not loaded. Other inputs that are `is_lazy` are loaded if they take at most ``memory_limit`` bytes
@@ -74,7 +82,7 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
     """
     if isinstance(X, Matrix | Chunked):
         return X
-    check_unmasked(X)
+    check_kind(X)
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
@@ -87,11 +95,12 @@ def as_data(X: Any, memory_limit: int | None = None, missing: bool = False, obse
         from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
-    limit, stored = LIMIT if memory_limit is None else memory_limit, as_stored(X)
+    limit = LIMIT if memory_limit is None else memory_limit
+    stored = as_stored(X, limit)
     return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
 
 
-def as_dense(X: Any, missing: bool) -> DenseData:
+def as_dense(X: npt.ArrayLike, missing: bool) -> DenseData:
     """Wrap an array as data. With ``missing``, NaN marks a missing entry; without any NaN this is plain dense data."""
     if not missing:
         return DenseData(X)

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import DType
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
 from .missing import MissingDense
 
+Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
 Step = Callable[
     [Matrix, Array], tuple[Array, Any]
@@ -29,7 +31,7 @@ class Chunked(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: DType
     bounds: Sequence[int]
     squared = True
     here = True  # whether the activations are in this process
@@ -53,8 +55,12 @@ class Chunked(ABC):
     def chunks(self) -> Iterator[Matrix]:
         """Yield the chunks in this process. Each chunk is valid until the next one is requested."""
 
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values of X for `checksum`: those of its chunks."""
+        return (piece for chunk in self.chunks() for piece in chunk.pieces())
+
     @abstractmethod
-    def total(self, question: Callable[[Matrix], Any]) -> Any:
+    def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
 
     @abstractmethod
@@ -100,13 +106,16 @@ class Chunked(ABC):
         """The number of samples in which each feature is observed (mode 1)."""
         return self.survey.seen
 
-    def settled(self, stats: Stats) -> Stats:
-        """Return summed statistics of the chunks with ‖X‖² filled in. With missing entries, the sum has it already."""
+    def with_sqnorm(self, stats: Stats) -> Stats:
+        """Add ‖X‖² to the summed statistics of the chunks. If entries are missing, the sum already contains it."""
         return replace(stats, sqnorm=self.sqnorm) if self.complete else stats
 
-    def squared_error(self, factors: Sequence[Any]) -> float:
+    def squared_error(self, factors: Sequence[Array | Held]) -> float:
         """‖X − model‖², computed from the residual."""
-        return float(factors[0].sweep(Residual(factors[1])))
+        activations, parts = factors
+        assert isinstance(activations, Held)
+        assert isinstance(parts, np.ndarray)
+        return float(activations.sweep(Residual(parts)))
 
     @property
     def matrix(self) -> Any:
@@ -126,11 +135,11 @@ class Held(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __imul__(self, scale: Any) -> Held:
+    def __imul__(self, scale: Array | float) -> Held:
         self.scale = (np.ones(self.shape[1]) if self.scale is None else self.scale) * scale
         return self
 
-    def __itruediv__(self, scale: Any) -> Held:
+    def __itruediv__(self, scale: Array | float) -> Held:
         return self.__imul__(1 / np.asarray(scale, dtype=float))
 
     @staticmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property
 from itertools import pairwise
@@ -22,15 +22,15 @@ import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 from threadpoolctl import threadpool_limits
 
 from ..statistics import Array
-from .chunks import Chunked, Held, Start, Step
+from .chunks import Chunked, Held, Question, Start, Step
 from .matrix import Matrix, check_shape, precision
 from .sparse import SparseData
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
-from .workers import active_client, awaited, forget_everywhere, memory, staying_at
+from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
 
 BRANCHES = 8  # of the tree that adds up results
 SHARE = 0.6  # of the workers' memory: an X that needs more is recomputed in each pass
@@ -56,6 +56,8 @@ class DaskData(Chunked):
             X = X.rechunk({0: "auto", 1: -1})
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
         self.array, self.client = X, active_client()
+        if self.client is not None:
+            leave_thread()  # now, because a property holds a lock while it is computed (until Python 3.12)
 
     @property
     def places(self) -> list[Place]:
@@ -69,12 +71,12 @@ class DaskData(Chunked):
         return self.client.persist(self.array) if fits else self.array
 
     @cached_property
-    def blocks(self) -> list[Any]:
+    def blocks(self) -> list[Delayed]:
         """The chunks, as delayed values."""
-        found: list[Any] = self.near.to_delayed().ravel().tolist()
+        found: list[Delayed] = self.near.to_delayed().ravel().tolist()
         return found
 
-    def run(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
+    def run(self, tasks: Sequence[Delayed], homes: Sequence[str | None] = ()) -> Any:
         """Compute delayed values on the cluster or, without a client, on threads of this process.
 
         Raises LostError if one of ``homes``, the workers that tasks are restricted to, is gone.
@@ -90,7 +92,7 @@ class DaskData(Chunked):
             self.client.cancel(futures)
             raise
 
-    def compute(self, tasks: Sequence[Any], homes: Sequence[str | None] = ()) -> Any:
+    def compute(self, tasks: Sequence[Delayed], homes: Sequence[str | None] = ()) -> Any:
         """The same, but errors name the chunk that they come from."""
         try:
             return self.run(tasks, homes)
@@ -111,7 +113,7 @@ class DaskData(Chunked):
                 return found
         return error
 
-    def summed(self, answers: list[Any], homes: Sequence[str | None] = ()) -> Answer:
+    def summed(self, answers: list[Delayed], homes: Sequence[str | None] = ()) -> Answer:
         """Compute the sum of delayed answers, added up in a tree."""
         while len(answers) > 1:
             answers = [delayed(added)(answers[i : i + BRANCHES]) for i in range(0, len(answers), BRANCHES)]
@@ -125,7 +127,7 @@ class DaskData(Chunked):
             with place.named():
                 yield place.matrix(values, self.shape[1])
 
-    def total(self, question: Callable[[Matrix], Any]) -> Any:
+    def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
@@ -150,7 +152,7 @@ class DaskData(Chunked):
         pairs = zip(self.array.to_delayed().ravel(), self.places, strict=True)
         return self.stacked([delayed(solved)(block, self.shape[1], place, payload) for block, place in pairs], r)
 
-    def stacked(self, chunks: Sequence[Any], r: int) -> da.Array:
+    def stacked(self, chunks: Sequence[Delayed], r: int) -> da.Array:
         """Concatenate delayed chunks into a Dask array (samples × r)."""
         sizes = [place.end - place.first for place in self.places]
         arrays = zip(chunks, sizes, strict=True)

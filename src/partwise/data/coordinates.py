@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ class SparseTensor(Tensor):
         if self.matrix.size:
             check_values(self.matrix.values.min(), self.peak, self._offenders)
 
-    def _offenders(self) -> tuple[Any, ...]:
+    def _offenders(self) -> tuple[float, ...]:
         values = self.matrix.values
         where = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
         return *self.matrix.coords[:, where].tolist(), float(values[where])
@@ -110,6 +109,9 @@ class SparseTensor(Tensor):
         starts = np.cumsum([0, *(self.shape[m] for m in others)])[:-1]
         stored = (X.values, X.coords[mode], X.coords[others], starts, np.ascontiguousarray(table), self.shape[mode])
         return np.asfortranarray(sum(in_parts(partial(scatter_products, *stored), X.size, LEAST)))
+
+    def pieces(self) -> Iterator[Array]:
+        yield from (self.matrix.coords, self.matrix.values)
 
     def summed_squares(self, mode: int) -> Array:
         squares = np.square(self.matrix.values, dtype=float)
@@ -151,8 +153,8 @@ class SparseTensor(Tensor):
 
 @kernel
 def scatter_products(
-    values: Any, rows: Any, others: Any, starts: Any, table: Any, size: int, first: int, end: int
-) -> Any:
+    values: Array, rows: Array, others: Array, starts: Array, table: Array, size: int, first: int, end: int
+) -> Array:
     """Σ x·(product of the other modes' rows) for each row of one mode, over the entries from ``first`` to ``end``."""
     r = table.shape[1]
     out = np.zeros((size, r), dtype=table.dtype)
@@ -170,7 +172,7 @@ def scatter_products(
 
 
 @kernel
-def stored_errors(values: Any, coords: Any, starts: Any, table: Any) -> tuple[float, float]:
+def stored_errors(values: Array, coords: Array, starts: Array, table: Array) -> tuple[float, float]:
     """Σ (x − model)² and Σ model² over the stored entries."""
     error, size = 0.0, 0.0
     for e in range(values.size):
@@ -186,7 +188,7 @@ def stored_errors(values: Any, coords: Any, starts: Any, table: Any) -> tuple[fl
 
 
 @kernel
-def matching_products(values: Any, rows: Any, others: Any, i: int, size: int) -> Any:
+def matching_products(values: Array, rows: Array, others: Array, i: int, size: int) -> Array:
     """The inner product of slice i with each slice. Entries with equal coordinates in all other modes are adjacent."""
     sums = np.zeros(size)
     start = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import kl_div
 
 from ..runtime.threads import product, summed_product
@@ -17,7 +17,7 @@ from .protocols import Which
 class DenseData(Matrix):
     """A dense array in C or Fortran order. Other layouts are copied once."""
 
-    def __init__(self, X: Any, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, check: bool = True) -> None:
         array = as_floats(X)
         if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
             array = np.ascontiguousarray(array)
@@ -49,6 +49,9 @@ class DenseData(Matrix):
     def _chunks(self) -> list[slice]:
         step = max(1, CHUNK_ENTRIES // self.shape[1])
         return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
+
+    def pieces(self) -> Iterator[Array]:
+        return (self.matrix[rows] for rows in self._chunks())
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         X = self.matrix if mode else self.matrix.T

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..statistics import Array, Ratios
+from ..statistics import Array, Ratios, Stats
 from .matrix import Matrix, Wrapped
 
 
@@ -24,7 +24,9 @@ class DivergenceData(Wrapped):
         super().__init__(data)
         self.middle = middle.astype(data.dtype)
 
-    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Any:
+    def statistics(
+        self, factors: Sequence[Array], grams: Sequence[Array], mode: int
+    ) -> Any:  # Ratios, which the loop passes on to the update
         left, right = factors
         if mode:
             left = left @ self.middle
@@ -33,7 +35,7 @@ class DivergenceData(Wrapped):
         rest = left if mode else right
         return Ratios(self.data.ratios(left, right, mode), rest.sum(axis=0, dtype=float))
 
-    def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+    def loss(self, stats: Stats | Ratios, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return self.data.divergence(factors[0] @ self.middle, factors[1])
 
     def folded(self, factors: Sequence[Array]) -> list[Array]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
+from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
-from .protocols import Form, Sliced, Which
+from .protocols import Data, Form, Sliced, Which
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -20,7 +24,7 @@ class InMemory(ABC):
     """The base class of matrices and tensors in memory."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     matrix: Any
     squared = True
     complete = True
@@ -60,6 +64,9 @@ class InMemory(ABC):
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
         """The same, computed by a pass over X."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Array]: ...
 
 
 class Matrix(InMemory):
@@ -104,11 +111,11 @@ class Matrix(InMemory):
 
     def cross(self, rest: Array, mode: int) -> Array:
         """X·rest (mode 0) or Xᵀ·rest (mode 1). The next call for the same mode overwrites it."""
-        out = self.room(mode, rest.shape[1])
+        out = self.product_array(mode, rest.shape[1])
         self.multiply(rest, mode, out)
         return out
 
-    def room(self, mode: int, r: int) -> Array:
+    def product_array(self, mode: int, r: int) -> Array:
         """Return the array for products with ``r`` columns. Calls for the same mode reuse it."""
         shape = (self.shape[mode], r)
         if mode not in self._cross or self._cross[mode].shape != shape:
@@ -145,7 +152,7 @@ class Matrix(InMemory):
         """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
         return np.asarray(self.vectors(mode, which) - factors[1 - mode] @ factors[mode][which].T)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         residual = self.residuals(factors, mode, np.array([i]))[:, 0]
         return lambda vectors, mode: residual
 
@@ -169,11 +176,14 @@ class Wrapped(ABC):
 
     @abstractmethod
     def folded(self, factors: Sequence[Array]) -> list[Array]:
-        """Factors of the same model in the form that ``data`` knows: what lies between them is multiplied in."""
+        """Return factors of the same model for ``data``, with any middle factor multiplied in."""
 
     @property
     def matrix(self) -> Any:
         return self.data.matrix
+
+    def pieces(self) -> Iterator[Array]:
+        return self.data.pieces()
 
     def sqnorms(self, mode: int) -> Array:
         return self.data.sqnorms(mode)
@@ -185,11 +195,10 @@ class Wrapped(ABC):
         return self.data.squared_error(self.folded(factors))
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, from its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        return self.data.left_of(self.folded(factors), mode, i)
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+        return self.data.slice_residual(self.folded(factors), mode, i)
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         return self.data.residual_times(vectors, self.folded(factors), mode)
@@ -208,8 +217,16 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X has shape {shape}: X must be samples × features, with at least one of each")
 
 
+def checksum(data: Data) -> str:
+    """A checksum of X, to recognise it in a later process. A CRC, because reading X should take most of the time."""
+    found = crc32(repr((data.shape, data.dtype.name)).encode())
+    for piece in data.pieces():
+        found = crc32(np.ascontiguousarray(piece).data, found)
+    return f"{found:08x}"
+
+
 @kernel
-def square_sums(rows: Any) -> Any:
+def square_sums(rows: Array) -> Array:
     """The sum of squares of each row, in double precision."""
     sums = np.zeros(rows.shape[0])
     for i in range(rows.shape[0]):
@@ -220,7 +237,7 @@ def square_sums(rows: Any) -> Any:
     return sums
 
 
-def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
+def precision(dtype: DType, what: str = "X") -> DType:
     """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
     if dtype.kind not in "buif":
         reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
@@ -228,23 +245,34 @@ def precision(dtype: np.dtype[Any], what: str = "X") -> np.dtype[Any]:
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
 
-def as_floats(X: Any) -> Array:
+def as_floats(X: npt.ArrayLike) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
-    check_unmasked(X)
+    check_kind(X)
     array = np.asarray(X)
     array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def check_unmasked(X: Any) -> None:
-    """Raise ValueError for a masked array, because NumPy would silently drop its mask."""
+def check_kind(X: object) -> None:
+    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
+    listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
+    if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a list of rows, a DataFrame, a sparse matrix, a Dask, "
+            "zarr or HDF5 array, or the path of a .npy file"
+        )
 
 
-def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
-    """Raise ValueError if products of four entries of the size of the largest would over- or underflow in ``dtype``."""
-    limit = float(np.finfo(dtype).max) ** 0.4
+def scale_limit(dtype: DType) -> float:
+    """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
+    return float(np.finfo(dtype).max) ** 0.4
+
+
+def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
+    """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
+    limit = scale_limit(dtype)
     if largest > limit or least < largest < 1 / limit:
         raise ValueError(
             f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "
@@ -252,7 +280,7 @@ def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> Non
         )
 
 
-def check_values(least: float, largest: float, find: Any) -> None:
+def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]]) -> None:
     """Raise ValueError for NaN, infinite and negative values. ``find`` returns the indices and value of the first."""
     if np.isfinite(least) and np.isfinite(largest) and least >= 0:
         return

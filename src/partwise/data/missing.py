@@ -20,9 +20,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..statistics import Array, Stats, gram, inner
 from .dense import DenseData
@@ -69,7 +70,7 @@ class Missing(Matrix):
         """Return the statistics of X completed with the model. The same pass computes the loss."""
         if self._last is None or self._last.mode != mode or not self._last.at(grams):
             own, other = factors[mode], grams[1 - mode]
-            cross = self.room(mode, own.shape[1])
+            cross = self.product_array(mode, own.shape[1])
             squares = self.visit(factors, mode, cross)
             sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
             cross += (other.astype(self.dtype) @ own.T).T
@@ -121,7 +122,7 @@ class Missing(Matrix):
 class MissingDense(Missing, DenseData):
     """An array whose entries are missing where ``mask`` is false or, without a mask, where they are NaN."""
 
-    def __init__(self, X: Any, mask: Array | None = None, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, mask: Array | None = None, check: bool = True) -> None:
         self.mask = mask
         DenseData.__init__(self, X, check)
 
@@ -206,7 +207,10 @@ class MissingDense(Missing, DenseData):
         seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
         return np.asfortranarray(np.where(seen, self.matrix[:, which], self.means[which]))
 
-    def raw(self, which: Array) -> Array:
+    def pieces(self) -> Iterator[Array]:
+        return (self.raw(rows) for rows in self._chunks())
+
+    def raw(self, which: Which) -> Array:
         return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))
 
     def summed_squares(self, mode: int) -> Array:

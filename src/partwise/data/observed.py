@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..runtime.arrays import ArrayLike, Sparse
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .dense import DenseData
@@ -28,7 +28,7 @@ class MissingSparse(Missing, SparseData):
     def subset(self, which: Which, features: Which = slice(None)) -> MissingSparse:
         return MissingSparse(self.matrix[which][:, features], check=False)
 
-    def _stored(self, factors: Sequence[Array]) -> tuple[Any, Any, Any, Any, Any]:
+    def _stored(self, factors: Sequence[Array]) -> tuple[Array, Array, Array, Array, Array]:
         X = self.matrix
         left, right = (np.ascontiguousarray(f, dtype=self.dtype) for f in factors)
         return X.data, X.indices, X.indptr, left, right
@@ -85,7 +85,7 @@ class MissingSparse(Missing, SparseData):
         return np.asfortranarray(np.where(seen[:, which].toarray() > 0, values, self.means[which]))
 
 
-def as_observed(X: Any, observed: Any, missing: bool) -> Matrix:
+def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool) -> Matrix:
     """Return X as data whose entries are missing where ``observed`` is false and, with ``missing``, where X is NaN.
 
     Values of missing entries are ignored. The data is dense if both X and ``observed`` are, and sparse otherwise.
@@ -111,7 +111,7 @@ def as_observed(X: Any, observed: Any, missing: bool) -> Matrix:
     return MissingSparse(sp.csr_array((found, columns, starts), shape=X.shape))
 
 
-def check_observed(observed: Any, shape: tuple[int, ...]) -> None:
+def check_observed(observed: Array | Sparse, shape: tuple[int, ...]) -> None:
     """Raise ValueError if ``observed`` is not a boolean mask of X's shape."""
     if observed.shape != shape:
         raise ValueError(f"observed has shape {observed.shape} and X has {shape}: give a mask of the shape of X")
@@ -120,7 +120,7 @@ def check_observed(observed: Any, shape: tuple[int, ...]) -> None:
         raise ValueError("observed has values other than 0 and 1: give True where X is observed, False elsewhere")
 
 
-def stored_at(X: Any, rows: Array, columns: Array) -> Array:
+def stored_at(X: Sparse, rows: Array, columns: Array) -> Array:
     """The entries of a sparse matrix at the given rows and columns. Entries that are not stored are zero."""
     X = sp.csr_array(X)
     if not X.has_canonical_format:
@@ -136,7 +136,7 @@ def stored_at(X: Any, rows: Array, columns: Array) -> Array:
 
 
 @kernel
-def stored_residuals(values: Any, indices: Any, starts: Any, left: Any, right: Any) -> Any:
+def stored_residuals(values: Array, indices: Array, starts: Array, left: Array, right: Array) -> Array:
     """x − model at every stored entry x."""
     residuals = np.empty_like(values)
     for i in range(starts.size - 1):
@@ -146,7 +146,9 @@ def stored_residuals(values: Any, indices: Any, starts: Any, left: Any, right: A
 
 
 @kernel
-def residual_products(values: Any, indices: Any, starts: Any, left: Any, right: Any, out: Any, by_rows: bool) -> float:
+def residual_products(
+    values: Array, indices: Array, starts: Array, left: Array, right: Array, out: Array, by_rows: bool
+) -> float:
     """Add R·right or Rᵀ·left to ``out`` and return ‖R‖². R, the residual at the stored entries, is never formed."""
     total = 0.0
     for i in range(starts.size - 1):

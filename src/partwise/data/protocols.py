@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
+from ..runtime.arrays import DType
 from ..statistics import Array, Stats
 
 Which = slice | Array  # some of the samples
@@ -16,7 +15,7 @@ Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice ti
 class Data(Protocol):
     """The interface of all data, in memory, on disk or on a cluster. The model has one factor for each mode of X."""
 
-    dtype: np.dtype[Any]
+    dtype: DType
     squared: bool  # whether the loss is ½‖X − model‖² (plus penalties), which follows from `Stats`
 
     @property
@@ -56,6 +55,10 @@ class Data(Protocol):
         """‖X − model‖², computed from the residual: accurate near a perfect fit, where the statistics cancel."""
         ...
 
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values of X for `checksum`, in an order that does not depend on the memory layout or on chunks."""
+        ...
+
 
 class Sliced(Data, Protocol):
     """The interface of matrices and tensors in memory."""
@@ -67,7 +70,7 @@ class Sliced(Data, Protocol):
         """
         ...
 
-    def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+    def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         """Return the loss at ``factors``, given the statistics that ``factors[mode]`` was just updated with."""
         ...
 
@@ -75,7 +78,7 @@ class Sliced(Data, Protocol):
         """‖·‖² of the residual of each slice of one mode, given its statistics."""
         ...
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         """The residual of slice ``i`` of one mode: of a sample (mode 0) or feature (mode 1)."""
         ...
 

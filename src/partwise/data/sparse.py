@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
+from ..runtime.arrays import Sparse
 from ..runtime.compiled import kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
@@ -21,7 +21,7 @@ LEAST = 256  # compressed rows per thread, at least
 class SparseData(Matrix):
     """A SciPy sparse matrix or array in CSR or CSC format (others are converted to CSR). It is never made dense."""
 
-    def __init__(self, X: Any, check: bool = True) -> None:
+    def __init__(self, X: Sparse, check: bool = True) -> None:
         self.shape, self.dtype = X.shape, precision(X.dtype)
         super().__init__()
         if X.format not in ("csr", "csc"):
@@ -50,6 +50,13 @@ class SparseData(Matrix):
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
         return i + self.first, j, float(self.matrix.data[where])
 
+    def pieces(self) -> Iterator[Array]:
+        by_rows = self.matrix.tocsr()
+        yield by_rows.indptr.astype(np.int64)
+        for e in range(0, by_rows.nnz, CHUNK_ENTRIES):
+            yield by_rows.indices[e : e + CHUNK_ENTRIES].astype(np.int64)
+            yield by_rows.data[e : e + CHUNK_ENTRIES]
+
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         X, rest = self.matrix, np.ascontiguousarray(rest)
         stored = (X.data, X.indices, X.indptr, rest)
@@ -57,7 +64,7 @@ class SparseData(Matrix):
             rows = np.empty(out.shape, dtype=out.dtype)
             in_parts(partial(gather_rows, *stored, rows), len(out), LEAST)
         else:
-            rows = sum(in_parts(partial(scatter_rows, *stored, len(out)), len(X.indptr) - 1, LEAST))
+            rows = reduce(np.add, in_parts(partial(scatter_rows, *stored, len(out)), len(X.indptr) - 1, LEAST))
         out[...] = rows
 
     def squared_error(self, factors: Sequence[Array]) -> float:
@@ -97,7 +104,7 @@ class SparseData(Matrix):
 
 
 @kernel
-def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, first: int, end: int) -> None:
+def gather_rows(values: Array, indices: Array, starts: Array, rest: Array, out: Array, first: int, end: int) -> None:
     """out_i ← Σ x·rest_j over the stored entries x at (i, j), for compressed rows i from ``first`` to ``end``."""
     r = rest.shape[1]
     for i in range(first, end):
@@ -118,7 +125,7 @@ def gather_rows(values: Any, indices: Any, starts: Any, rest: Any, out: Any, fir
 
 
 @kernel
-def scatter_rows(values: Any, indices: Any, starts: Any, rest: Any, size: int, first: int, end: int) -> Any:
+def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, size: int, first: int, end: int) -> Array:
     """Σ x·rest_i for each j over the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
     out = np.zeros((size, rest.shape[1]), dtype=rest.dtype)
     for i in range(first, end):
@@ -131,7 +138,7 @@ def scatter_rows(values: Any, indices: Any, starts: Any, rest: Any, size: int, f
 
 
 @kernel
-def stored_square_sums(values: Any, starts: Any) -> Any:
+def stored_square_sums(values: Array, starts: Array) -> Array:
     """The sum of squares of each compressed row or column."""
     sums = np.zeros(starts.size - 1)
     for i in range(sums.size):
@@ -143,7 +150,7 @@ def stored_square_sums(values: Any, starts: Any) -> Any:
 
 
 @kernel
-def scattered_square_sums(values: Any, indices: Any, size: int) -> Any:
+def scattered_square_sums(values: Array, indices: Array, size: int) -> Array:
     """The sum of squares along the other direction."""
     sums = np.zeros(size)
     for e in range(values.size):
@@ -153,7 +160,7 @@ def scattered_square_sums(values: Any, indices: Any, size: int) -> Any:
 
 @kernel
 def stored_ratios(
-    values: Any, indices: Any, starts: Any, outer: Any, inner: Any, floor: float, out: Any, outward: bool
+    values: Array, indices: Array, starts: Array, outer: Array, inner: Array, floor: float, out: Array, outward: bool
 ) -> None:
     """Add (x / model)·inner_j to out_i for every stored entry x at (i, j), or (x / model)·outer_i to out_j."""
     r = outer.shape[1]
@@ -170,7 +177,7 @@ def stored_ratios(
 
 
 @kernel
-def stored_divergence(values: Any, indices: Any, starts: Any, outer: Any, inner: Any, floor: float) -> float:
+def stored_divergence(values: Array, indices: Array, starts: Array, outer: Array, inner: Array, floor: float) -> float:
     """Σ x·log(x / model) − x over the stored entries."""
     total = 0.0
     for i in range(starts.size - 1):
@@ -183,7 +190,7 @@ def stored_divergence(values: Any, indices: Any, starts: Any, outer: Any, inner:
 
 
 @loop
-def dot(a: Any, b: Any) -> float:
+def dot(a: Array, b: Array) -> float:
     """aᵀb."""
     total = 0.0
     for i in range(a.size):

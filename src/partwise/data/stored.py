@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
@@ -14,26 +15,47 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import ArrayLike
 from ..runtime.npy import mapped
 from ..runtime.untrusted import reading
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Start, Step, named
+from .chunks import Chunked, Held, Question, Start, Step, named
 from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
 AT_ONCE = 2**30  # bytes read by one call, at most
 BUFFERS = 4  # chunks within the memory limit: one being read, one being processed, and their converted copies
+COPIES = 6  # of a stored chunk: compressed, decompressed, the part in use, and as much that the allocator keeps
+COLUMNS = 16  # of a file in Fortran order, read and transposed together
 
 
 class Stored:
-    """An object with shape, dtype and row slicing: a zarr array, an HDF5 dataset, or a memory map."""
+    """An object with shape, dtype and row slicing: a zarr array, an HDF5 dataset, or a memory map.
 
-    def __init__(self, array: Any) -> None:
+    ``tile`` is the shape of the chunks that it is stored in. Reading ``at_once`` of them takes at most half of
+    ``limit``.
+    """
+
+    tile: tuple[int, int] | None = None
+
+    def __init__(self, array: Any, limit: int = LIMIT) -> None:
         self.array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
         self.check_kind()
         chunks = getattr(array, "chunks", None)
-        self.stride = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+        if isinstance(chunks, tuple) and len(chunks) == 2 and all(isinstance(n, int) and n > 0 for n in chunks):
+            self.tile = (chunks[0], chunks[1])
+            self.at_once = limit // (2 * COPIES * self.tile_bytes)
+
+    @property
+    def stride(self) -> int:
+        """The number of samples that are stored together."""
+        return self.tile[0] if self.tile else 1
+
+    @property
+    def tile_bytes(self) -> int:
+        """The size of a chunk that X is stored in."""
+        return math.prod(self.tile or (0,)) * self.dtype.itemsize
 
     def check_kind(self) -> None:
         """Raise ValueError for an unusable shape or dtype, and set ``kind``, the dtype for computations."""
@@ -55,22 +77,49 @@ class Stored:
         now = present_shape(self.array)
         if now != self.shape:
             raise ValueError(f"X had shape {self.shape} and now has {now}: X must not change during a fit")
+        self.check_map()
+
+    def check_map(self) -> None:
+        """Raise ValueError if the file of a memory map was truncated: reading beyond its end kills the process."""
         mapped = getattr(self.array, "_mmap", None)
         if isinstance(self.array, np.memmap) and mapped is not None:
             need = len(mapped) + self.array.offset - self.array.offset % mmap.ALLOCATIONGRANULARITY
-            if mapped.size() < need:  # reading beyond the end would crash the process
-                raise ValueError(f"the file of the memory map is truncated: {mapped.size()} of {need} bytes are left")
+            if mapped.size() < need:
+                raise ValueError(f"{self.array.filename} is truncated: {mapped.size()} of {need} bytes are left")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
         """Return samples ``first`` to ``end``. They may use the buffer."""
-        name = name_of(self.array)
-        with reading(name) if name else nullcontext():
-            rows = np.asarray(self.array[first:end])
-        if rows.shape != (end - first, self.shape[1]):
-            raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, self.shape[1])}")
+        if self.tile:
+            return self.read_tiles(first, end, buffer, self.tile)
+        self.check_map()
+        rows = self.part(first, end)
         if isinstance(self.array, np.memmap):  # copy, so that this thread waits for the disk and not the computation
             np.copyto(buffer[: end - first], rows)
             return buffer[: end - first]
+        return rows
+
+    def read_tiles(self, first: int, end: int, buffer: Array, tile: tuple[int, int]) -> Array:
+        """The same for an array that is stored in chunks, of which few are read by one call."""
+        across = -(-self.shape[1] // tile[1])
+        width = tile[1] * max(1, min(self.at_once, across))
+        height = tile[0] * max(1, self.at_once // across)
+        if width >= self.shape[1] and end - first // height * height <= height:
+            return self.part(first, end)
+        for top in range(first // height * height, end, height):
+            a, b = max(first, top), min(end, top + height)
+            for left in range(0, self.shape[1], width):
+                buffer[a - first : b - first, left : left + width] = self.part(a, b, left, left + width)
+        return buffer[: end - first]
+
+    def part(self, first: int, end: int, left: int = 0, right: int | None = None) -> Array:
+        """Return samples ``first`` to ``end`` of all features, or of those from ``left`` to ``right``."""
+        right = self.shape[1] if right is None else min(right, self.shape[1])
+        some = right - left < self.shape[1]
+        name = name_of(self.array)
+        with reading(name) if name else nullcontext():
+            rows = np.asarray(self.array[first:end, left:right] if some else self.array[first:end])
+        if rows.shape != (end - first, right - left):
+            raise ValueError(f"X[{first}:{end}] has shape {rows.shape} instead of {(end - first, right - left)}")
         return rows
 
 
@@ -90,39 +139,50 @@ def name_of(array: Any) -> str:
 
 
 class StoredFile(Stored):
-    """Rows stored contiguously in a file, which stays open."""
+    """Numbers in a file, which stays open, by rows or by columns."""
 
-    stride = 1
-
-    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+    def __init__(self, path: Path, array: np.memmap[Any, Any]) -> None:
+        self.path, self.offset, self.shape, self.dtype = path, array.offset, array.shape, array.dtype
         self.check_kind()
-        self.row = int(np.prod(shape[1:], dtype=int)) * dtype.itemsize
+        self.by_rows = array.flags.c_contiguous
         self.file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self.file)
 
     def check(self) -> None:
         """Raise ValueError if the file is too short."""
-        size, need = os.fstat(self.file).st_size, self.offset + self.row * self.shape[0]
+        size, need = os.fstat(self.file).st_size, self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
         if size < need:
             raise ValueError(f"{self.path} is truncated: {size} of {need} bytes are left, for shape {self.shape}")
 
     def read(self, first: int, end: int, buffer: Array) -> Array:
         """Read samples ``first`` to ``end`` into the buffer."""
         rows = buffer[: end - first]
-        view, done = memoryview(rows.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
-        while done < len(view):
-            got = os.preadv(self.file, [view[done : done + AT_ONCE]], self.offset + first * self.row + done)
-            if not got:
-                raise ValueError(f"{self.path} is truncated: it ends before sample {end - 1}")
-            done += got
+        if self.by_rows:
+            self.fill(rows, first * self.shape[1])
+            return rows
+        columns = np.empty((COLUMNS, len(rows)), dtype=self.dtype)
+        for j in range(0, self.shape[1], COLUMNS):
+            some = columns[: self.shape[1] - j]
+            for i, column in enumerate(some, j):
+                self.fill(column, i * self.shape[0] + first)
+            rows[:, j : j + COLUMNS] = some.T
         return rows
 
+    def fill(self, array: Array, start: int) -> None:
+        """Read numbers from number ``start`` of the file on."""
+        view, done = memoryview(array.view(np.uint8)).cast("B"), 0  # type: ignore[arg-type]
+        while done < len(view):
+            place = self.offset + start * self.dtype.itemsize + done
+            got = os.preadv(self.file, [view[done : done + AT_ONCE]], place)
+            if not got:
+                raise ValueError(f"{self.path} is truncated: it ends at byte {os.fstat(self.file).st_size}")
+            done += got
 
-def as_stored(X: Any) -> Stored:
+
+def as_stored(X: ArrayLike, limit: int = LIMIT) -> Stored:
     """Open a .npy file by its path, or wrap an array that can be sliced."""
     if not isinstance(X, str | os.PathLike):
-        return Stored(X)
+        return Stored(X, limit)
     path = Path(X)
     if path.suffix != ".npy":
         raise ValueError(f"X={os.fspath(path)!r} is not a .npy file: open other formats yourself and give the array")
@@ -133,9 +193,9 @@ def as_stored(X: Any) -> Stored:
         raise type(error)(f"X={os.fspath(path)!r} cannot be read: {error.strerror}; give the path of a file") from error
     with reading(path):
         array = mapped(path)
-    if array.ndim == 2 and array.flags.c_contiguous and hasattr(os, "preadv"):  # missing on Windows
-        return StoredFile(path, array.offset, array.shape, array.dtype)
-    return Stored(array)
+    if array.ndim == 2 and hasattr(os, "preadv"):  # missing on Windows
+        return StoredFile(path, array)
+    return Stored(array, limit)
 
 
 class StoredData(Chunked):
@@ -150,7 +210,12 @@ class StoredData(Chunked):
                 f"memory_limit={limit} is too small: {BUFFERS} samples of {row} bytes must fit; "
                 f"raise it to at least {BUFFERS * row}"
             )
-        rows = max(1, min(limit // BUFFERS, CHUNK) // row)
+        if limit < 2 * COPIES * stored.tile_bytes:
+            raise ValueError(
+                f"memory_limit={limit} is too small: X is stored in chunks of {stored.tile} with {stored.tile_bytes} "
+                f"bytes; raise it to at least {2 * COPIES * stored.tile_bytes}, or store X in smaller chunks"
+            )
+        rows = max(1, min(limit // (2 if stored.tile else 1) // BUFFERS, CHUNK) // row)
         if rows > stored.stride:
             rows -= rows % stored.stride
         self.bounds = [*range(0, self.shape[0], rows), self.shape[0]]
@@ -175,7 +240,7 @@ class StoredData(Chunked):
                 chunk.first = self.bounds[k]
                 yield chunk
 
-    def total(self, question: Callable[[Matrix], Any]) -> Any:
+    def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):

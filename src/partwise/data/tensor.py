@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
@@ -38,7 +38,6 @@ class Tensor(InMemory):
         return np.full(self.shape[mode], math.prod(self.shape) // self.shape[mode])
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
-        """Return the statistics of ``factors[mode]``, given the Gram matrix of every factor."""
         others = [g for m, g in enumerate(grams) if m != mode]
         return Stats(self.cross(factors, grams, mode), np.prod(others, axis=0), self.sqnorm)
 
@@ -48,16 +47,13 @@ class Tensor(InMemory):
         return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        """‖·‖² of the residual of each slice of one mode, given its statistics."""
         return row_errors(self.sqnorms(mode), factors[mode], stats)
 
-    def left_of(self, factors: Sequence[Array], mode: int, i: int) -> Form:
-        """The residual of slice ``i`` of one mode."""
+    def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         own, others = self.slice(mode, i), [f for m, f in enumerate(factors) if m != mode]
         return lambda vectors, m: own.times(vectors, m) - model_times(vectors, others, m, factors[mode][i])
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
-        """The residual X − model times a vector for every mode but one, in double precision."""
         all_modes = [*vectors[:mode], factors[mode][:, 0], *vectors[mode:]]  # that of ``mode`` is ignored
         return self.times(all_modes, mode) - model_times(all_modes, factors, mode)
 
@@ -100,7 +96,7 @@ class DenseTensor(Tensor):
     so that an iteration takes two passes over X, whatever its order.
     """
 
-    def __init__(self, X: Any, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, check: bool = True) -> None:
         array = as_floats(X)
         self.backwards = array.flags.f_contiguous and not array.flags.c_contiguous
         self.matrix = np.ascontiguousarray(array.T if self.backwards else array)
@@ -111,7 +107,7 @@ class DenseTensor(Tensor):
     def check(self) -> None:
         check_values(self.matrix.min(), self.peak, self._offenders)
 
-    def _offenders(self) -> tuple[Any, ...]:
+    def _offenders(self) -> tuple[float, ...]:
         flat = self.matrix.reshape(-1)
         for start in range(0, flat.size, CHUNK_ENTRIES):
             part = flat[start : start + CHUNK_ENTRIES]
@@ -163,6 +159,9 @@ class DenseTensor(Tensor):
         np.matmul(rest.T, matrix, out=out.reshape(shape))
         return out.reshape(shape[0], *left)
 
+    def pieces(self) -> Iterator[Array]:
+        return iter(self.matrix.T if self.backwards else self.matrix)
+
     def summed_squares(self, mode: int) -> Array:
         return slice_square_sums(self._layers(mode))
 
@@ -186,7 +185,7 @@ class DenseTensor(Tensor):
         return super().squared_error(factors[::-1] if self.backwards else factors)
 
 
-def model_times(vectors: Sequence[Array], factors: Sequence[Array], mode: int, weights: Any = 1.0) -> Array:
+def model_times(vectors: Sequence[Array], factors: Sequence[Array], mode: int, weights: Array | float = 1.0) -> Array:
     """Σ_j weights_j · a_j ∘ b_j ∘ …, times one vector for every mode but one."""
     shares = [f.T @ v for m, (f, v) in enumerate(zip(factors, vectors, strict=True)) if m != mode]
     return np.asarray(factors[mode] @ math.prod(shares, start=weights))
@@ -227,7 +226,7 @@ def reduced(left: Array, factors: Sequence[Array], gone: range, mode: int) -> Ar
 
 
 @kernel
-def slice_square_sums(layers: Any) -> Any:
+def slice_square_sums(layers: Array) -> Array:
     """The sum of squares of each slice of the middle axis, in double precision."""
     sums = np.zeros(layers.shape[1])
     for l in range(layers.shape[0]):
@@ -240,7 +239,7 @@ def slice_square_sums(layers: Any) -> Any:
 
 
 @kernel
-def inner_products(layers: Any, i: int) -> Any:
+def inner_products(layers: Array, i: int) -> Array:
     """The inner product of slice i of the middle axis with each slice, in double precision."""
     sums = np.zeros(layers.shape[1])
     for l in range(layers.shape[0]):

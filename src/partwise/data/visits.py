@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..runtime.arrays import Sparse
+from ..runtime.threads import in_child
 from ..statistics import Array
 from .chunks import Held, named
 from .dense import DenseData
@@ -41,6 +43,15 @@ class ChunkState(NamedTuple):
 KEPT: dict[tuple[str, int], ChunkState] = {}  # on each worker, by fit and chunk
 FORGOTTEN: deque[str] = deque(maxlen=1000)  # finished fits: a late visit must not store anything for them
 keeping = threading.Lock()
+
+
+def renew_lock() -> None:
+    """Replace the lock, which another thread may hold for ever in a forked process."""
+    global keeping
+    keeping = threading.Lock()
+
+
+in_child(renew_lock)
 
 
 class LostError(RuntimeError):
@@ -74,7 +85,7 @@ class Place:
     end: int
     kind: type[DenseData] = DenseData
 
-    def matrix(self, block: Any, features: int) -> Matrix:
+    def matrix(self, block: Array | Sparse, features: int) -> Matrix:
         """Return the values of the chunk as a matrix that knows its first sample."""
         if block.shape != (self.end - self.first, features):
             raise ValueError(f"the chunk has shape {block.shape} instead of {(self.end - self.first, features)}")
@@ -87,18 +98,18 @@ class Place:
         return named(self.index, self.first, self.end)
 
 
-def ask(block: Any, features: int, place: Place, payload: bytes) -> Answer:
+def ask(block: Array | Sparse, features: int, place: Place, payload: bytes) -> Answer:
     """Return the answer of a chunk to a pickled question."""
     with place.named():
         return Answer(pickle.loads(payload)(place.matrix(block, features)))
 
 
-def take(block: Any, rows: Array) -> Any:
+def take(block: Array | Sparse, rows: Array) -> Array | Sparse:
     """Return some samples of a chunk."""
     return block[rows]
 
 
-def visit(block: Any, features: int, place: Place, fit: str, done: int, payloads: Sequence[bytes]) -> Answer:
+def visit(block: Array | Sparse, features: int, place: Place, fit: str, done: int, payloads: Sequence[bytes]) -> Answer:
     """Apply further steps to a chunk after its first ``done`` steps, and return the answer to the last one.
 
     A payload is a pickled (start, scale, step). The start is used only if ``done`` is 0.
@@ -139,7 +150,7 @@ def kept(place: Place, fit: str, taken: int) -> Array:
     return np.ascontiguousarray(found.activations)
 
 
-def solved(block: Any, features: int, place: Place, payload: bytes) -> Array:
+def solved(block: Array | Sparse, features: int, place: Place, payload: bytes) -> Array:
     """Return the activations of a chunk after one step from the start."""
     with place.named():
         start, _, step = pickle.loads(payload)

@@ -1,4 +1,4 @@
-"""A block: one factor's update, its sets, and its penalty."""
+"""Blocks: the update, the sets and the penalty of one factor."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .metrics import column_moves, largest_move
 
 @dataclass(frozen=True)
 class Block:
-    """One factor's update, its sets, and its penalty l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)².
+    """The update and the sets of one factor, and its penalty l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)².
 
-    ``normalised``: after each update its columns get norm 1, and the other factor the scale; not for the last in order.
+    If ``normalised``, columns are scaled to norm 1 after each update, and the other factor gets their scale. The factor
+    that is updated last cannot be normalised.
     """
 
     update: Update
@@ -32,45 +33,45 @@ class Block:
         return bool(self.l1 or self.l2 or self.rows)
 
     def __call__(self, factor: Array, stats: Stats, state: State) -> tuple[Array, State]:
-        """The improved factor, and the update's state."""
+        """Return the improved factor and the new state of the update."""
         return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)
 
     def penalty(self, factor: Array, own_gram: Array) -> float:
-        """What the block adds to the loss."""
+        """The penalty at ``factor``, whose Gram matrix is ``own_gram``."""
         return self.penalty_of(float(factor.sum(dtype=float)) if self.l1 else 0.0, own_gram)
 
     def penalty_of(self, total: float, own_gram: Array) -> float:
-        """The same from Σ F, which matters under an l1 penalty only, and FᵀF."""
+        """The penalty, given Σ F (used only by l1) and FᵀF."""
         penalty = self.l1 * total if self.l1 else 0.0
         if self.l2:
             penalty += 0.5 * self.l2 * float(np.trace(own_gram))
         return penalty + 0.5 * self.rows * float(own_gram.sum()) if self.rows else penalty
 
     def moves(self, factor: Array, stats: Stats) -> Array:
-        """How far the columns of the factor are from the best ones; see `metrics.column_moves`."""
+        """The distances of the columns from their optima, see `metrics.column_moves`."""
         return column_moves(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets)
 
     def residual(self, factor: Array, stats: Stats) -> float:
-        """How far the factor is from one that no change of a single column improves."""
+        """The fixed-point residual: 0 if no change of a single column lowers the loss."""
         return largest_move(self.moves(factor, stats))
 
     def keeping(self, known: Known) -> Block:
-        """The same block, which leaves what is known as it is."""
+        """Return the block with the ``known`` columns kept fixed."""
         if not isinstance(self.sets, Columns):
-            raise ValueError("columns can be kept only where each has a set of its own: take ssnmf")
+            raise ValueError("columns can be kept fixed only if each column has its own set: use ssnmf")
         return replace(self, update=Partly(self.update), sets=known.kept(self.sets))
 
     @property
     def separable(self) -> bool:
-        """Whether each row of the factor is updated without a look at the others, or at what was before."""
+        """Whether each row is updated independently of the other rows and of the state."""
         return self.sets.by_rows and self.update.separable
 
 
 def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
-    """Activations by nonnegative least squares, exactly."""
+    """A block that solves for the activations exactly, by nonnegative least squares."""
     return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
 
 
-def unchanged(r: int) -> Block:
-    """Activations that stay as they are."""
+def fixed_encoder(r: int) -> Block:
+    """A block that leaves the activations unchanged."""
     return Block(Partly(Pivot()), Columns.same(Kept(), r))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Data
+from ..data import Chunked, Data, DenseData, Held, checksum
 from ..runtime.archive import UnreadableError, kind_of, read, write
-from ..runtime.files import check_replaceable, leftovers
+from ..runtime.files import check_replaceable
 from ..runtime.packing import StorageError, packed, unpacked
 from ..statistics import Array
 from ..updates import Known
@@ -24,7 +23,7 @@ from .running import Fit
 from .starts import Factors, Given
 from .validation import warn_user
 
-FORMAT = 2  # of the state of a fit; a reader takes no other
+FORMAT = 3  # of the state of a fit; a reader takes no other
 
 
 class CheckpointWarning(RuntimeWarning):
@@ -41,20 +40,21 @@ class Problem:
     ----------
     shape, dtype
         Those of X.
+    X : str
+        A checksum of its values.
     n_components, blocks, order, before, balance
         As in `factorize`.
     revives : bool
         Whether dead components are restarted.
     init : str
-        The name of the start; "given" for the user's own factors.
+        The name of the start, or checksums of the factors that the user has given.
     parameters : dict
         Parameters of the recipe that the blocks do not show.
-    digest : str, optional
-        A digest of the values of X. Reserved: not written or compared yet.
     """
 
     shape: tuple[int, ...]
     dtype: str
+    X: str
     n_components: int
     blocks: tuple[Block, ...]
     order: tuple[int, ...]
@@ -63,30 +63,40 @@ class Problem:
     revives: bool
     init: str
     parameters: dict[str, Any]
-    digest: str | None = field(default=None, compare=False)
 
     def packed(self) -> Any:
-        """The problem for a file; ValueError if there is a set in it that no file can describe."""
+        """The problem for a file. Raises ValueError for custom sets, which a file cannot describe."""
         arrays: dict[str, Array] = {}
         try:
             return packed(self, "problem", arrays, CLASSES)
         except StorageError as error:
             raise ValueError(
-                f"checkpoint and resume_from need to know whether two fits are the same, and of a set of your own no "
-                f"one can tell ({error}): fit without them, or with sets of partwise"
+                f"checkpoint and resume_from do not support custom sets, which cannot be compared with those in a file "
+                f"({error}): fit without them, or use sets of partwise"
             ) from error
 
 
+def values_checksum(data: Data) -> str:
+    """The field ``X`` of a problem."""
+    return f"values with checksum {checksum(data)}"
+
+
+def factors_checksum(factors: Factors) -> str:
+    """The field ``init`` of a problem, for factors that the user has given."""
+    arrays = [f.collected() if isinstance(f, Held) else f for f in factors]
+    return f"factors with checksums {', '.join(checksum(DenseData(a, check=False)) for a in arrays)}"
+
+
 ROOMS = [vars(import_module(f"partwise.{room}")) for room in ("projections", "updates")]
-CLASSES = {  # what a problem is made of
+CLASSES = {  # classes that may occur in a problem
     kind.__name__: kind
     for kind in (Problem, Block, *chain.from_iterable(room.values() for room in ROOMS))
     if isinstance(kind, type) and is_dataclass(kind)
 }
 
 
-def differences(there: Any, here: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The fields in which two values differ, by name, and what they are.
+def differences(there: object, here: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields in which two values differ: name, value there, value here.
 
     >>> from partwise.projections import Hoyer
     >>> list(differences((Hoyer(0.5), Hoyer(0.5)), (Hoyer(0.5), Hoyer(0.4)), "sets"))
@@ -94,9 +104,8 @@ def differences(there: Any, here: Any, name: str = "") -> Iterator[tuple[str, An
     """
     if is_dataclass(here) and type(there) is type(here):
         for one in fields(here):
-            if one.compare:
-                inner = f"{name}.{one.name}" if name else one.name
-                yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
+            inner = f"{name}.{one.name}" if name else one.name
+            yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
     elif isinstance(here, tuple) and isinstance(there, tuple) and len(there) == len(here):
         for i, pair in enumerate(zip(there, here, strict=True)):
             yield from differences(*pair, f"{name}[{i}]")
@@ -105,10 +114,10 @@ def differences(there: Any, here: Any, name: str = "") -> Iterator[tuple[str, An
 
 
 class Checkpoint:
-    """Writes the state of a fit to one file, every so many iterations.
+    """Writes the state of a fit to a file, every ``every`` iterations.
 
-    `check_place` refuses a path that cannot be written to. A checkpoint that cannot be written later, because the disk
-    is full for example, is warned of once, and costs no more than itself.
+    `check_place` rejects a path that cannot be written. A checkpoint that cannot be written later, for example because
+    the disk is full, is reported by one warning, and the fit continues.
 
     Parameters
     ----------
@@ -120,17 +129,15 @@ class Checkpoint:
         The states of the random generator, before the start was drawn and after.
     """
 
-    def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, every: int, problem: Problem, random: Mapping[str, object]) -> None:
         self.path, self.every, self.failed = path, every, False
         self.problem, self.random = problem.packed(), dict(random)
-        for unfinished in leftovers(path):
-            rmtree(unfinished, ignore_errors=True)
 
     def due(self, n_iter: int) -> bool:
-        """Whether this iteration is one to write after."""
+        """Whether to write after this iteration."""
         return n_iter % self.every == 0
 
-    def write(self, fit: Fit, history: Mapping[str, Any]) -> None:
+    def write(self, fit: Fit, history: Mapping[str, object]) -> None:
         """Write the state after an iteration."""
         arrays: dict[str, Array] = {}
         state = {"random": self.random, "fit": fit.snapshot(), "history": dict(history)}
@@ -145,16 +152,14 @@ class Checkpoint:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path that cannot be written, or that holds something other than a checkpoint."""
+    """Raise ValueError for a path that cannot be written, or a file that is not a checkpoint."""
     if path.exists():
         try:
             kind = kind_of(path)
         except UnreadableError:
             kind = None
         if kind != "checkpoint":
-            raise ValueError(
-                f"checkpoint={os.fspath(path)!r} is not a checkpoint, and would be lost: give another path"
-            )
+            raise ValueError(f"checkpoint={os.fspath(path)!r} exists and is not a checkpoint: give another path")
     try:
         check_replaceable(path)
     except OSError as error:
@@ -173,7 +178,7 @@ class Resumed:
 
     @classmethod
     def read(cls, path: Path) -> Resumed:
-        """The state in a file, which must be a checkpoint."""
+        """Read a checkpoint."""
         if not path.exists():
             raise ValueError(f"resume_from={os.fspath(path)!r} does not exist: give a checkpoint, or start without it")
         header, arrays = read(path)
@@ -181,44 +186,50 @@ class Resumed:
             raise UnreadableError(f"{path} is not a checkpoint: partwise.load reads models")
         if header.get("checkpoint_format") != FORMAT:
             raise UnreadableError(
-                f"{path} is a checkpoint in format {header.get('checkpoint_format', 1)}, and this version of partwise "
-                f"goes on from format {FORMAT}: take the version that has written it ({header.get('written_by')})"
+                f"{path} is a checkpoint in format {header.get('checkpoint_format', 1)}, but this version of partwise "
+                f"resumes only from format {FORMAT}: take the version that has written it ({header.get('written_by')})"
             )
         try:
             state = {name: dict(unpacked(header[name], arrays)) for name in ("random", "fit", "history")}
             resumed = cls(path, problem=unpacked(header["problem"], arrays, CLASSES), **state)
             resumed.check_state()
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise UnreadableError(f"{path} does not hold the state of a fit: {error}") from error
+            raise UnreadableError(f"{path} is not the state of a fit: {error}") from error
         return resumed
 
+    @property
+    def seed(self) -> int | None:
+        """The seed of the fit, if it is known."""
+        found = self.random.get("seed")
+        return found if isinstance(found, int) else None
+
     def check_state(self) -> None:
-        """Refuse a state that no fit can have."""
+        """Raise ValueError for an invalid state."""
         if not isinstance(self.problem, Problem):
-            raise ValueError("it does not say what it is about")
+            raise ValueError("the problem is missing")
         shape, r = self.problem.shape, self.problem.n_components
         factors, grams, states = (self.fit[name] for name in ("factors", "grams", "states"))
         losses, times = self.history["losses"], self.history["times"]
         if not len(factors) == len(grams) == len(states) >= len(shape) >= 2 or type(self.fit["revivals"]) is not int:
-            raise ValueError("its factors are not complete")
+            raise ValueError("factors are missing")
         if [f.shape for f in factors[: len(shape)]] != [(n, r) for n in shape] or any(
             g.shape != (f.shape[1],) * 2 for f, g in zip(factors, grams, strict=True)
         ):
-            raise ValueError("its factors do not fit the problem")
+            raise ValueError("the factors do not match the problem")
         if not all(np.isfinite(f).all() and f.min() >= 0 for f in factors) or not all(
             isinstance(s, dict) for s in states
         ):
-            raise ValueError("its factors are negative or not finite")
+            raise ValueError("the factors are negative or not finite")
         if (
             losses.shape != times.shape
             or losses.ndim != 1
             or len(losses) < 2
             or type(self.history["residual"]) is not float
         ):
-            raise ValueError("its history is not one of a fit")
+            raise ValueError("the history is invalid")
 
     def check(self, problem: Problem) -> None:
-        """Refuse to go on with another problem, or with one of which no one can tell."""
+        """Raise ValueError unless the checkpoint is of the same problem."""
         problem.packed()
         for name, there, here in differences(self.problem, problem):
             raise ValueError(
@@ -227,22 +238,22 @@ class Resumed:
             )
 
     def check_known(self, known: Sequence[Known | None]) -> None:
-        """Refuse to go on with other known columns: those of the file would stay in their place."""
+        """Raise ValueError if known columns differ from those in the file."""
         for mode, columns in enumerate(known):
             if columns is not None and not columns.are_in(self.fit["factors"][mode]):
                 name = ("fixed_activations", "fixed_components")[mode]
                 raise ValueError(f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} differs")
 
     def set_generator(self, rng: np.random.Generator, when: str, must_agree: bool = False) -> None:
-        """Set a generator to where it was ``when``: "before" the start was drawn, or "after"."""
+        """Restore the generator's state "before" or "after" the start was drawn."""
         now, name = rng.bit_generator.state, os.fspath(self.path)
         try:
             rng.bit_generator.state = self.random[when]
             agrees = same(rng.bit_generator.state, now)
         except (LookupError, TypeError, ValueError, OverflowError):
-            raise ValueError(f"resume_from={name!r} was drawn by another kind of generator than random_state") from None
+            raise ValueError(f"resume_from={name!r} has another kind of generator than random_state") from None
         if must_agree and not agrees:
-            raise ValueError(f"resume_from={name!r} was drawn with another random_state: give the same, or None")
+            raise ValueError(f"resume_from={name!r} was started with another random_state: give the same one, or None")
 
     def factors(self, data: Data) -> Factors:
         """The factors to resume with."""
@@ -250,21 +261,6 @@ class Resumed:
         if isinstance(data, Chunked):
             activations = data.hold(Given(activations), activations.shape[1])
         return [activations, *others]
-
-    def restore(self, fit: Fit, mode: int) -> None:
-        """Restore the rest of the state of a fit that was made of `factors`; ``mode`` is updated next.
-
-        Other data is recognised by its loss, which must be that of the checkpoint.
-        """
-        fit.restore(self.fit)
-        loss, known, data = fit.first_loss(mode), float(self.history["losses"][-1]), fit.data
-        size = data.sqnorm if data.squared else abs(known)
-        if not abs(loss - known) <= np.sqrt(np.finfo(data.dtype).eps) * size:
-            raise ValueError(
-                f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: its factors leave a loss of "
-                f"{known:g} there, and of {loss:g} for this X and these parameters"
-            )
-        fit.restore(self.fit)  # for X in chunks, computing the loss has replaced the sums
 
 
 def same(a: Any, b: Any) -> bool:

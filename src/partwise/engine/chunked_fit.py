@@ -1,15 +1,15 @@
-"""The same fit where X comes in chunks of samples: one pass does both halves of an iteration.
+"""A fit to X in chunks of samples: each iteration makes one pass over X.
 
-For each chunk, `ChunkStep` solves its activations and returns what it adds to the statistics of the parts; the
-activations stay with the chunk. A step is a pure function of (chunk, its last activations), so that a chunk may be done
-again anywhere without changing the answer.
+For each chunk, `ChunkStep` solves the activations and returns the chunk's share of the statistics of the components.
+The activations stay with the chunk. A step is a pure function of the chunk and its last activations, so it can be
+repeated anywhere with the same result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from ..statistics import Array, Stats, gram
 from .blocks import Block
 from .metrics import largest_move
 from .revival import LEAST, fitted_amounts, revive
-from .running import Fit, column_norms
+from .running import Fit, Snapshot, column_norms
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What chunks add up to: the statistics of the parts, and of the activations Σ and how far columns moved."""
+    """Sums over chunks: the statistics of the components, the sums of the activations, and their `column_moves`."""
 
     stats: Stats
     totals: Array
@@ -35,16 +35,16 @@ class Sums:
 
 @dataclass(frozen=True)
 class ChunkStep:
-    """Update a chunk's activations by ``block`` (None: leave them), and sum up.
+    """Update the activations of a chunk by ``block`` (None: leave them unchanged), and return its `Sums`.
 
     Parameters
     ----------
     parts, gram : arrays
-        The parts, and their Gram matrix.
+        The components, and their Gram matrix.
     measure : bool
-        Whether to say how far the best columns are from the present ones.
+        Whether to compute the `column_moves`.
     dead, alive : sequences of components
-        Those whose activations start at zero, and those of them whose activations then start at the best fit.
+        Components whose activations are set to zero, and those among them that are then fitted to the residual.
     """
 
     parts: Array
@@ -55,11 +55,11 @@ class ChunkStep:
     alive: Sequence[int] = ()
 
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Sums]:
-        """The new activations of the chunk, and its sums."""
+        """Return the new activations of the chunk, and its sums."""
         r = self.parts.shape[1]
         moves = np.zeros((3, r))
         activations[:, list(self.dead)] = 0
-        if self.block is not None and chunk.unseen.size:  # nothing is known of them
+        if self.block is not None and chunk.unseen.size:  # samples without any observed entry
             free = np.setdiff1d(np.arange(r), self.block.sets.kept)
             activations[np.ix_(chunk.unseen, free)] = 0
         for j in self.alive:
@@ -76,10 +76,7 @@ class ChunkStep:
 
 @dataclass(frozen=True)
 class Worst:
-    """The samples that are fitted worst: their numbers, errors, values and activations (``count`` at most).
-
-    Values are NaN where they are missing.
-    """
+    """The worst-fitted samples, at most ``count``: their indices, errors, values (NaN if missing) and activations."""
 
     count: int
     rows: Array
@@ -101,14 +98,14 @@ class Worst:
 
 @dataclass(frozen=True)
 class FindWorst:
-    """Look for the samples of a chunk that are fitted worst without the ``dead`` components."""
+    """Find the samples of a chunk that are fitted worst without the ``dead`` components."""
 
     parts: Array
     gram: Array
     dead: Array
 
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Worst]:
-        """The activations, unchanged but for the dead, and the worst samples."""
+        """Return the activations, with those of dead components set to zero, and the worst samples."""
         activations[:, self.dead] = 0
         stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
         errors = chunk.row_errors([activations, self.parts], stats, 0)
@@ -117,53 +114,60 @@ class FindWorst:
         return activations, Worst(len(self.dead), chunk.first + best, errors[best], samples, activations[best])
 
 
-class Streamed(Fit):
-    """A fit whose activations lie with the chunks of X: ``factors[0]`` is `Held`.
+class ChunkedFit(Fit):
+    """A fit whose activations stay with the chunks of X: ``factors[0]`` is `Held`.
 
-    ``last`` are always the statistics of the parts at the present activations: the last pass has summed them up.
+    ``last`` are always the statistics of the components at the current activations, summed in the last pass.
     """
 
     data: Chunked
     totals: Array  # Σ of each column of the activations
 
     def sweep(self, step: ChunkStep) -> Sums:
-        """Pass over X once."""
+        """Make one pass over X."""
         sums: Sums = self.held.sweep(step)
-        self.last = self.data.settled(sums.stats)
+        self.last = self.data.with_sqnorm(sums.stats)
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
 
-    def snapshot(self) -> dict[str, Any]:
-        """All that the next iteration depends on, the sums of the last pass included."""
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on, including the sums of the last pass."""
         stats = self.statistics(1)
-        known = super().snapshot()
-        known["factors"] = [self.held.collected(), self.factors[1]]
-        return {**known, "last": [stats.cross, stats.gram], "totals": self.totals}
+        factors = [self.held.collected(), self.factors[1]]
+        sums = {"last": [stats.cross, stats.gram], "totals": self.totals}
+        return {**super().snapshot(), "factors": factors, **sums}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go on from a snapshot, whose factors the fit has been made of."""
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot. The fit must have been created with its factors."""
         super().restore(snapshot)
+        if "last" not in snapshot:  # of a fit in memory, which keeps no sums
+            self.sum_up()
+            return
         cross, own = snapshot["last"]
         self.last, self.totals = Stats(cross, own, self.data.sqnorm), snapshot["totals"]
 
     @property
     def held(self) -> Held:
-        """The activations, out of reach."""
+        """The activations, which stay with their chunks."""
         return cast(Held, self.factors[0])
 
     def first_loss(self, mode: int) -> float:
-        """The loss at the start, from a pass that only sums up."""
-        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
+        """The loss at the start."""
+        self.sum_up()
         return self.loss(mode)
 
+    def sum_up(self) -> None:
+        """Make a pass over X that changes nothing."""
+        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
+
     def statistics(self, mode: int) -> Stats:
-        """The statistics of the parts."""
+        """The statistics of the components."""
         assert mode == 1
         assert self.last is not None
         return self.last
 
     def update(self, mode: int, measure: bool = False) -> float:
-        """Update the parts from what is known, or the activations by a pass over X."""
+        """Update the components from the last sums, or the activations by a pass over X."""
         if mode == 1:
             return super().update(mode, measure)
         dead, alive = self.restarted() if self.reviving == 0 else ([], [])
@@ -173,16 +177,16 @@ class Streamed(Fit):
         return largest_move(sums.moves) if measure else np.inf
 
     def normalise(self, mode: int) -> None:
-        """Move the scale of one factor's columns to the other, in what is known of the activations too."""
+        """Give the columns of one factor norm 1, and adjust the sums of the activations."""
         norms = column_norms(self.grams[mode], self.kept)
         super().normalise(mode)
         scale = norms if mode == 1 else 1 / norms
         self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
 
     def restarted(self) -> tuple[list[int], list[int]]:
-        """Dead components, and those of them whose parts have started again where the fit is worst.
+        """Restart dead components from the worst-fitted samples. Returns all dead components, and the restarted ones.
 
-        For that the worst samples are enough; the activations of all samples follow in the next pass.
+        Their activations for all samples are computed in the next pass.
         """
         dead = self.dead()
         if not dead.size:
@@ -197,12 +201,12 @@ class Streamed(Fit):
         return dead.tolist(), alive
 
     def penalties(self) -> float:
-        """What the blocks add to the loss."""
+        """The sum of the penalties."""
         first, second = self.blocks
         own = first.penalty_of(float(self.totals.sum()), self.grams[0])
         return own + second.penalty(self.factors[1], self.grams[1])
 
     def loss(self, mode: int) -> float:
-        """The loss at the present factors."""
+        """The loss at the current factors."""
         assert self.last is not None
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()

@@ -1,8 +1,8 @@
-"""The one loop, its stopping, and its result. Knows no algorithm's name.
+"""The loop of all fits, its stopping rules, and its result.
 
-repeat: for each mode: stats = data.statistics(factors, mode)      one pass over X
-                       factor = block(factor, stats)               X out of reach
-until:  the loss hardly falls | no column can improve | time | max_iter | a callback says stop | Ctrl-C
+repeat: for each mode: stats = data.statistics(factors, grams, mode)   one pass over X
+                       factor = block(factor, stats)                   without access to X
+until:  relative decrease | fixed-point residual | time | max_iter | callback | Ctrl-C
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..statistics import Array, relative_error
 from ..updates import State
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
-from .chunked_fit import Streamed
+from .chunked_fit import ChunkedFit
 from .running import RunningFit, WholeFit, give_unit_norm
 from .solving import exact_relative_error
 from .starts import Factors
@@ -55,7 +55,7 @@ class Result:
     Attributes
     ----------
     factors : list
-        [activations (samples × r), parts (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
+        [activations (samples × r), components (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
     losses, times : arrays
         The loss ½‖X − model‖² plus penalties, and the seconds since the call, at the start and after each iteration.
         Time spent on compiling is not counted.
@@ -74,6 +74,8 @@ class Result:
         The weights of the components of a tensor. The model is Σ_j weights_j · factors[0][:, j] ∘ factors[1][:, j] ∘ …
     encoder : Block or None
         How activations of new samples are computed, if samples are independent of each other.
+    seed : int or None
+        The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     """
 
     factors: Factors
@@ -87,6 +89,7 @@ class Result:
     middle: Array | None = None
     weights: Array | None = None
     encoder: Block | None = None
+    seed: int | None = None
     states: list[State] = field(default_factory=list, repr=False)
 
     @property
@@ -182,9 +185,9 @@ def factorize(
         The state to resume from; ``factors`` are its factors.
     """
     started = clock() if started is None else started
-    penalised = any(b.penalised for b in blocks)  # a component that a penalty kills is better dead
+    penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
-    kind = Streamed if isinstance(data, Chunked) else WholeFit
+    kind = ChunkedFit if isinstance(data, Chunked) else WholeFit
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
 
@@ -194,7 +197,7 @@ def factorize(
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads):
         if resumed is not None:
-            resumed.restore(fit, order[0])
+            fit.restore(resumed.fit)
             watch.resume(**resumed.history)
         try:
             iterate(fit, watch, order, before, save)
@@ -205,7 +208,7 @@ def factorize(
     if balance and not penalised and all(b.sets.scale_free for b in blocks):
         for mode in range(1, len(factors)):
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
-    error = exact_relative_error(data, factors, watch.losses[-1] - fit.penalties())
+    error = exact_relative_error(data, factors, watch.losses[-1], fit.penalties())
     return Result(
         [f.collected() if isinstance(f, Held) else f for f in factors],
         np.array(watch.losses),
@@ -226,9 +229,9 @@ def iterate(
     before: Sequence[int] = (),
     after: Callable[[], None] | None = None,
 ) -> None:
-    """The loop: update the modes in ``order`` until the watch says stop; ``after`` is called after each iteration.
+    """Update the modes in ``order`` until the watch has a reason to stop. Calls ``after`` after each iteration.
 
-    Unless the watch has a history, the fit starts: the modes ``before`` are updated once.
+    At the start, that is if the watch has no history, the modes in ``before`` are updated once.
     """
     with interrupts() as interrupted:
         if not watch.losses:
@@ -244,7 +247,7 @@ def iterate(
 
 @dataclass
 class Watch:
-    """Keeps the history of a fit, tells the callback, and knows when and why to stop."""
+    """The history of a fit. It calls the callback and applies the stopping rules."""
 
     fit: RunningFit
     max_iter: int
@@ -262,40 +265,40 @@ class Watch:
 
     @property
     def n_iter(self) -> int:
-        """Iterations so far: the first entry of the history is the start."""
+        """The number of iterations. The first entry of the history is the start."""
         return len(self.losses) - 1
 
     def history(self) -> dict[str, Any]:
-        """What is known of the iterations so far, in numbers and arrays."""
+        """The history as numbers and arrays, for a checkpoint."""
         return {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
 
     def resume(self, losses: Array, times: Array, residual: float) -> None:
-        """Go on from a history, with the clock where it stood; a fit that was done is done."""
+        """Continue from a history and its elapsed time. Sets ``reason`` if a stopping rule already applies."""
         self.losses, self.times, self.residual = losses.tolist(), times.tolist(), residual
         self.started = clock() - self.times[-1]
-        self.judge()
+        self.apply_rules()
 
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
-        """Note the loss after an iteration, and set ``reason`` if it was the last."""
+        """Record the loss after an iteration, and set ``reason`` if a stopping rule applies."""
         if np.isnan(loss):
+            when = f"after iteration {len(self.losses)}" if self.losses else "at the start"
             raise ValueError(
-                f"the loss is not a number after iteration {self.n_iter + bool(self.losses)}: the values of X were "
-                "changed while it was being fitted; fit again"
+                f"the loss is not a number {when}: the values of X were changed while it was being fitted; fit again"
             )
         self.losses.append(loss)
         self.times.append(clock() - self.started)
         self.residual = residual
-        if self.told_to_stop():
+        if self.stopped_by_callback():
             self.reason = (
                 f"stopped by the callback {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
             )
         elif interrupted:
             self.reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
         else:
-            self.judge()
+            self.apply_rules()
 
-    def judge(self) -> None:
-        """Set ``reason`` if a tolerance is met, or time or iterations are over."""
+    def apply_rules(self) -> None:
+        """Set ``reason`` if a tolerance, the time limit or max_iter is reached."""
         met = self.tolerance_met(self.residual) if self.n_iter else ""
         if met:
             self.converged, self.reason = True, met
@@ -306,8 +309,8 @@ class Watch:
             advice = " before converging; raise max_iter or tol" if self.exhausted else ""
             self.reason = f"reached max_iter={self.max_iter}{advice}"
 
-    def told_to_stop(self) -> bool:
-        """Whether the callback, told of the iteration, says stop."""
+    def stopped_by_callback(self) -> bool:
+        """Call the callback. Returns whether it stops the fit."""
         if self.callback is None:
             return False
         data, fit = self.fit.data, self.fit
@@ -316,7 +319,7 @@ class Watch:
         return bool(self.callback(here))
 
     def tolerance_met(self, residual: float) -> str:
-        """Which tolerance the last iteration meets, in words; empty if none."""
+        """The reason to stop if the last iteration met a tolerance, else an empty string."""
         data, (before, loss) = self.fit.data, self.losses[-2:]
         if self.tol > 0:
             exact = 4 * np.finfo(data.dtype).eps * data.sqnorm

@@ -19,8 +19,8 @@ def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
     P(b_j/g_j) is the best column while the others are fixed. For y ≥ 0 the rows add up over samples.
     """
     moves = np.zeros((3, factor.shape[1]))
-    gram_ = stats.gram.astype(factor.dtype)
-    for j in np.flatnonzero(stats.gram.diagonal() > 0).tolist():
+    gram_ = stats.divisors(factor.dtype)
+    for j in np.flatnonzero(gram_.diagonal() > 0).tolist():
         g = gram_[j, j]
         b = (stats.cross[:, j] - factor @ gram_[:, j]) / g + factor[:, j]
         project = sets[j]

@@ -6,7 +6,9 @@ A short fit to an excerpt of X answers both: first without the constraint, then 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -19,15 +21,30 @@ from ..updates import Columns, Sequential, Sets
 from .blocks import Block
 from .loop import Result, factorize
 from .starts import samples, scale_to
-from .validation import CapacityWarning, warn_user
+from .validation import warn_user
 
 SAMPLES, FEATURES, CHUNKS = 500, 2000, 8  # an excerpt has at most so many, from so many chunks
 ITERATIONS, BOUND_ITERATIONS = 30, 10  # without the constraint, and then with it
 DENSER = 1.01  # a sparsity is too low if the relative error is this many times that of "at least this sparsity"
 SPARSER = 0.75  # it is too high if the components explain less than this share of what they explain without it
 
+ADVISING = ContextVar("ADVISING", default=True)
 Requests = set[tuple[Projection, ...]]
 ADVISED: WeakKeyDictionary[Data, Requests] = WeakKeyDictionary()  # restarts and searches fit the same data again
+
+
+class CapacityWarning(UserWarning):
+    """The requested sparsity is far from that of components without a constraint, and costs much."""
+
+
+@contextmanager
+def no_advice() -> Iterator[None]:
+    """Give no `CapacityWarning` in this thread; `warnings.catch_warnings` would change the filters of all threads."""
+    token = ADVISING.set(False)
+    try:
+        yield
+    finally:
+        ADVISING.reset(token)
 
 
 @dataclass(frozen=True)
@@ -88,7 +105,7 @@ def evenly(which: Array, most: int) -> Array:
 
 def advise(data: Data, sets: Sets) -> None:
     """Warn if the sparsity of the components costs much, and say what to do; once for the same data and sets."""
-    if not isinstance(data, Matrix | Chunked) or not isinstance(sets, Columns) or muted(CapacityWarning):
+    if not isinstance(data, Matrix | Chunked) or not isinstance(sets, Columns) or muted():
         return
     asked = [s for s in (s.unit if isinstance(s, FreeNorm) else s for s in sets) if isinstance(s, Hoyer | HoyerBetween)]
     if len(asked) < len(sets) or tuple(asked) in ADVISED.setdefault(data, set()):
@@ -127,14 +144,10 @@ def too_few_to_cover(data: Matrix | Chunked, asked: Sequence[Hoyer | HoyerBetwee
     return bool(covered < np.count_nonzero(data.sqnorms(1)))
 
 
-def muted(category: type[Warning]) -> bool:
-    """Whether the user's filters ignore all warnings of a category, so that they need not be prepared."""
-    actions = (
-        action
-        for action, text, kind, module, _ in warnings.filters
-        if issubclass(category, kind) and not text and not module
-    )
-    return next(actions, "default") == "ignore"
+def muted() -> bool:
+    """Whether nobody would see a `CapacityWarning`, so that the short fits can be saved."""
+    kinds = (f[0] for f in warnings.filters if issubclass(CapacityWarning, f[2]) and f[1] is None and f[3] is None)
+    return not ADVISING.get() or next(kinds, "default") == "ignore"
 
 
 def in_words(asked: Sequence[Hoyer | HoyerBetween]) -> str:

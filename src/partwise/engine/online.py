@@ -1,7 +1,7 @@
-"""Parts from running statistics: batches of samples come once, and are forgotten bit by bit.
+"""Online learning: components from discounted statistics of all batches so far.
 
 Reference: J. Mairal, F. Bach, J. Ponce and G. Sapiro, "Online learning for matrix factorization and sparse coding",
-JMLR 11 (2010); the paper's outlook names it for data that comes in chunks.
+JMLR 11 (2010).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,41 +17,41 @@ from ..statistics import Array, Stats, dead_components, gram
 from ..updates import State
 from .blocks import Block
 from .revival import revive
-from .solving import solved
+from .solving import solve_samples
 from .starts import Factors
 
 
 @dataclass
 class BatchLearner:
-    """Parts, and the discounted statistics of all batches so far.
+    """Components, and the discounted statistics of all batches so far.
 
     Attributes
     ----------
     parts : array of shape (features, r)
     stats : Stats or None
-        Of the parts; None before the first batch.
+        The statistics of the components; None before the first batch.
     state : dict
-        Of the parts' update.
+        The state of the components' update.
     """
 
     parts: Array
     stats: Stats | None
     state: State
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled, with arrays of its own: those that Dask sends lie at any address, see `as_factor`."""
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Copy the arrays of an unpickled state: those received from Dask may be unaligned, see `as_factor`."""
         self.__dict__.update(deepcopy(state))
 
     def step(self, batch: Matrix, encoder: Block, block: Block, keep: float) -> float:
-        """Solve the batch's activations, add its statistics to ``keep`` times the old ones, and update the parts.
+        """Solve the batch's activations, add its statistics to ``keep`` times the old ones, and update the components.
 
-        Returns the mean loss of a sample of the batch, before the parts are updated.
+        Returns the mean loss per sample of the batch, before the components are updated.
         """
         activations, loss = self.encoded(batch, encoder, block)
         factors = [activations, self.parts]
         stats = batch.statistics(factors, [gram(f) for f in factors], 1)
         if self.stats is not None and keep > 0:
-            stats = self.stats.faded(keep) + stats
+            stats = self.stats.discounted(keep) + stats
         self.parts, self.state = block(self.parts, stats, self.state)
         if block.sets.scale_free and not (encoder.penalised or block.penalised):
             norms = np.linalg.norm(self.parts, axis=0).astype(float)
@@ -64,9 +63,9 @@ class BatchLearner:
         return loss / batch.shape[0]
 
     def encoded(self, batch: Matrix, encoder: Block, block: Block) -> tuple[Array, float]:
-        """The activations of a batch, and their loss. Parts that no sample has used start again where it fits worst."""
+        """Return the activations of a batch and their loss. Unused components restart from its worst-fitted samples."""
         activations = np.zeros((batch.shape[0], self.parts.shape[1]), dtype=self.parts.dtype, order="F")
-        activations, loss, _ = solved(encoder, batch, self.parts, activations)
+        activations, loss, _ = solve_samples(encoder, batch, self.parts, activations)
         used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
         dead = np.setdiff1d(dead_components([used, gram(self.parts)]), block.sets.kept)
         factors = [activations, self.parts]
@@ -74,11 +73,11 @@ class BatchLearner:
             stats = batch.statistics(factors, [gram(f) for f in factors], 0)
             if revive(batch, factors, stats, 0, [encoder.sets, block.sets], dead):
                 self.restart(dead)
-                activations, loss, _ = solved(encoder, batch, self.parts, activations)
+                activations, loss, _ = solve_samples(encoder, batch, self.parts, activations)
         return activations, loss
 
     def restart(self, dead: Array) -> None:
-        """Forget what is known of some components."""
+        """Reset the statistics of dead components."""
         if self.stats is not None:
             cross, own = self.stats.cross.copy(order="F"), self.stats.gram.copy()
             cross[:, dead], own[dead], own[:, dead] = 0, 0, 0
@@ -86,10 +85,10 @@ class BatchLearner:
 
 
 class Epochs:
-    """A running fit whose iterations go through X once, batch by batch.
+    """A running fit in which an iteration is one pass over X, batch by batch.
 
-    ``forget`` is what remains of the past after ``size`` samples. All passes but the first take the samples in the
-    order that ``rng`` gives. The loss is summed up on the way, each batch's before the parts are updated with it.
+    ``forget`` is the weight of earlier statistics after ``size`` samples. ``rng`` shuffles the samples, except in the
+    first pass. The loss is the sum over the batches, each computed before its update of the components.
     """
 
     def __init__(
@@ -109,15 +108,15 @@ class Epochs:
 
     @property
     def factors(self) -> Factors:
-        """The parts; activations are forgotten."""
+        """The components; activations are not stored."""
         return [None, self.learner.parts]
 
     def first_loss(self, mode: int) -> float:
-        """The loss without any activations, since none are known yet."""
+        """The loss with all activations zero, because none have been computed."""
         return 0.5 * self.data.sqnorm
 
     def update(self, mode: int, measure: bool = False) -> float:
-        """Go through X once."""
+        """Make one pass over X."""
         self.total, whole = 0.0, min(self.size, self.data.shape[0])
         for batch in batches(self.data, self.size, self.rng if self.steps else None):
             n = batch.shape[0]
@@ -130,12 +129,12 @@ class Epochs:
         return self.total
 
     def penalties(self) -> float:
-        """Nothing: the loss is without them."""
+        """Zero: the loss does not include penalties."""
         return 0.0
 
 
 def batches(data: Matrix | Chunked, size: int, rng: np.random.Generator | None = None) -> Iterator[Matrix]:
-    """All samples, ``size`` at a time: in the order that ``rng`` gives, or as they lie, where they come in chunks."""
+    """Yield all samples in batches of ``size``, shuffled by ``rng``. Samples in chunks keep their order."""
     if not isinstance(data, Chunked):
         order = np.arange(data.shape[0]) if rng is None else rng.permutation(data.shape[0])
         for start in range(0, len(order), size):

@@ -57,6 +57,20 @@ class Sound:
         """The number of features: frequencies from 0 to half the rate."""
         return self.window // 2 + 1
 
+    @property
+    def frequencies(self) -> Array:
+        """The frequency of each feature, in Hz."""
+        return np.arange(self.size) * (self.rate / self.window)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The frequencies as text."""
+        return tuple(f"{f:.1f} Hz" for f in self.frequencies.tolist())
+
+    def times(self, count: int) -> Array:
+        """The centres of the first ``count`` frames, in seconds."""
+        return np.arange(count) * (self.hop / self.rate)
+
 
 Origin = Brain | Sound
 ORIGINS = {"Brain": Brain, "Sound": Sound}

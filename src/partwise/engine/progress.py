@@ -22,7 +22,7 @@ from ..projections import hoyer_sparsity
 from ..statistics import Array
 from .loop import Callback, Iteration
 
-MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # and how wide they are
+MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths
 BAR = 12
 PLAIN_SECONDS = 10  # between two lines in a log
 
@@ -30,25 +30,25 @@ PLAIN_SECONDS = 10  # between two lines in a log
 def progress_line(
     label: str, console: Console | None = None, modes: Sequence[int] = (1,)
 ) -> AbstractContextManager[Callback]:
-    """A callback that keeps a line on the terminal (standard error).
+    """Return a context that gives a callback, which shows the progress of a fit on standard error.
 
-    It shows the iteration, the relative error, the range of the sparsity of the factors of these ``modes``, the loss,
-    and the time left if all iterations are needed; a narrow terminal shows less. If standard error is neither a
+    The line shows the iteration, the relative error, the range of the sparsity in the factors of ``modes``, the loss,
+    and the time left until max_iter. A narrow terminal shows less. If standard error is neither a
     terminal nor a notebook, a plain line is printed at the start, every ten seconds, and at the end.
     """
     console = console or Console(stderr=True)
-    return live_line(label, console, modes) if drawn(console) else plain_lines(label, console)
+    return live_line(label, console, modes) if redrawable(console) else plain_lines(label, console)
 
 
-def drawn(console: Console) -> bool:
-    """Whether a line can be drawn over and over."""
+def redrawable(console: Console) -> bool:
+    """Whether a line can be redrawn."""
     return console.is_terminal or console.is_jupyter
 
 
 @contextmanager
 def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Callback]:
-    """One line that changes."""
-    with Progress(*columns(console.width - len(label)), console=console) as bar:
+    """Show one line that is redrawn."""
+    with Progress(*line_columns(console.width - len(label)), console=console) as bar:
 
         def tell(iteration: Iteration) -> None:
             about: dict[str, Any] = {
@@ -56,7 +56,7 @@ def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Ca
                 "loss": iteration.loss,
                 "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
             }
-            if not bar.tasks:  # a resumed fit does not begin at 0
+            if not bar.tasks:  # a resumed fit does not start at 0
                 bar.add_task(label, total=iteration.max_iter, completed=iteration.n_iter, **about)
             bar.update(TaskID(0), completed=iteration.n_iter, **about)
 
@@ -67,7 +67,7 @@ def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Ca
 
 @contextmanager
 def plain_lines(label: str, console: Console) -> Iterator[Callback]:
-    """A line now and then, for a log."""
+    """Print a line from time to time, for a log."""
     left: list[Iteration] = []  # the last iteration, unless it was printed
     next_time = -np.inf
 
@@ -93,27 +93,27 @@ def plain_lines(label: str, console: Console) -> Iterator[Callback]:
 def counting_line(
     label: str, total: int, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[], None]]:
-    """A function to call after each of ``total`` tasks, which keeps a line on the terminal (standard error).
+    """Yield a function to call after each of ``total`` tasks. It shows their number on standard error.
 
     If standard error is neither a terminal nor a notebook, each call prints a plain line.
     """
     console = console or Console(stderr=True)
     shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*shown, console=console, disable=not drawn(console)) as bar:
+    with Progress(*shown, console=console, disable=not redrawable(console)) as bar:
         task = bar.add_task(label, total=total, completed=done)
 
         def advance() -> None:
             nonlocal done
             done += 1
             bar.advance(task)
-            if not drawn(console):
+            if not redrawable(console):
                 console.out(f"{label}: {done} of {total}", highlight=False)
 
         yield advance
 
 
-def columns(room: int) -> list[ProgressColumn]:
-    """What the line shows, in so many characters beside its label."""
+def line_columns(room: int) -> list[ProgressColumn]:
+    """The columns of the line that fit into ``room`` characters next to its label."""
     shown: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("relative error {task.fields[error]:.4f}")]
     room -= 38
     for text, width in MORE.items():
@@ -125,7 +125,7 @@ def columns(room: int) -> list[ProgressColumn]:
 
 
 def sparsity_range(*factors: Array) -> str:
-    """The least and the largest sparsity of the columns that are not zero, in the factors that are within reach."""
+    """The range of the sparsity of all nonzero columns. Factors that are not in memory are left out."""
     columns = [hoyer_sparsity(factor, axis=0) for factor in factors if isinstance(factor, np.ndarray)]
     known = np.concatenate([[], *(c[~np.isnan(c)] for c in columns)])
     return f"{known.min():.2f}–{known.max():.2f}" if known.size else "none"

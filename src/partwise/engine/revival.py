@@ -1,4 +1,4 @@
-"""Where a dead component starts again: in the slices of X that are fitted worst.
+"""Restart dead components from the slices of X that are fitted worst.
 
 A component is dead if it adds nothing to the model, so that its columns can be replaced at no loss. It takes a rank-one
 share of what is left of a badly fitted slice (of a matrix: the positive residual of a sample or feature), and in the
@@ -31,7 +31,7 @@ def revive(
     dead: Array,
     least: float | None = None,
 ) -> list[int]:
-    """Start ``dead`` components again where the fit is worst; those that found something to fit.
+    """Restart ``dead`` components from the worst-fitted slices. Returns those that were restarted.
 
     ``mode`` is that of a factor whose columns have no norm to keep, and ``stats`` are its statistics. If it is that of
     the weights of a middle factor, the slices are those of mode 0, and the weights stay zero: their own update follows.
@@ -48,7 +48,9 @@ def revive(
     others = [m for m in range(order) if m != at]
     alive = []
     for j, i in zip(dead.tolist(), np.argsort(-errors, kind="stable").tolist(), strict=False):
-        share = rank_one(data.left_of(factors, at, i), [data.shape[m] for m in others], [sets[m][j] for m in others])
+        share = rank_one(
+            data.slice_residual(factors, at, i), [data.shape[m] for m in others], [sets[m][j] for m in others]
+        )
         if errors[i] <= least or share is None:
             break
         for m, vector in zip(others, share, strict=True):
@@ -61,9 +63,9 @@ def revive(
 
 
 def rank_one(left: Form, shape: Sequence[int], sets: Sequence[Callable[[Array], Array]]) -> list[Array] | None:
-    """A vector for each mode of ``shape``, in its set, whose outer product is near to the slice that ``left`` gives.
+    """Vectors in the given sets whose outer product approximates the slice ``left``.
 
-    By the power method for tensors; of a slice that is a vector its positive part. None where nothing is positive.
+    Computed by the power method for tensors; for a vector it is the positive part. None if no entry is positive.
     """
     vectors = [np.full(n, n**-0.5) for n in shape]
     for _ in range(SWEEPS if len(vectors) > 1 else 1):
@@ -77,5 +79,5 @@ def rank_one(left: Form, shape: Sequence[int], sets: Sequence[Callable[[Array], 
 
 
 def fitted_amounts(product: Array, vectors: Sequence[Array]) -> Array:
-    """How much of the vectors' outer product each slice takes best, y ≥ 0, where residual·vectors is ``product``."""
+    """For each slice, the best multiple y ≥ 0 of the vectors' outer product, given residual·vectors."""
     return np.asarray(np.maximum(product, 0) / math.prod(float(v @ v) for v in vectors))

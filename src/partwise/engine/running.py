@@ -1,4 +1,4 @@
-"""A running fit: factors, and what is known about them. The loop drives it."""
+"""The state of a running fit: factors, Gram matrices, and the states of the updates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .blocks import Block
 from .revival import revive
 from .starts import Factors
 
-REVIVALS = 3  # of each component, on average: one that dies again and again has nothing to fit
+Snapshot = Mapping[str, Any]  # the state of a fit, as numbers and arrays
+REVIVALS = 3  # restarts per component, on average: one that keeps dying has nothing to fit
 
 
 class RunningFit(Protocol):
-    """What the loop drives: an iteration updates one mode after the other, and then asks for the loss."""
+    """The interface between the loop and a fit. An iteration updates the modes in turn and then reads the loss."""
 
     @property
     def data(self) -> Data:
@@ -28,30 +29,30 @@ class RunningFit(Protocol):
 
     @property
     def factors(self) -> Factors:
-        """The present factors; what is out of reach is None, or `Held`."""
+        """The current factors. Activations may be `Held`, or None if they are not stored."""
         ...
 
     def first_loss(self, mode: int) -> float:
-        """The loss at the start; ``mode`` is updated first."""
+        """The loss at the start. ``mode`` is the first to be updated."""
         ...
 
     def update(self, mode: int, measure: bool = False) -> float:
-        """Update one factor; its fixed-point residual before that, if it is to be measured."""
+        """Update one factor. Returns its fixed-point residual before the update; inf unless ``measure`` is set."""
         ...
 
     def loss(self, mode: int) -> float:
-        """The loss, just after ``mode`` was updated."""
+        """The loss after an update of ``mode``."""
         ...
 
     def penalties(self) -> float:
-        """What penalties add to the loss."""
+        """The sum of the penalties."""
         ...
 
 
 class Fit(ABC):
-    """The factors of a running fit with what is known about them: Gram matrices, states, last statistics.
+    """The base class of running fits: factors, Gram matrices, states of the updates, and the last statistics.
 
-    ``reviving`` is the mode whose update is preceded by a look for dead components, if there is to be one.
+    Dead components are restarted before each update of the mode ``reviving``; None: never.
     """
 
     data: Data
@@ -66,33 +67,33 @@ class Fit(ABC):
         self.data, self.factors, self.blocks, self.reviving = data, factors, blocks, reviving
         self.grams = [gram(f) for f in factors]
         self.states: list[State] = [{} for _ in factors]
-        self.kept = sorted({j for block in blocks for j in block.sets.kept})  # their scale is not ours to move
+        self.kept = sorted({j for block in blocks for j in block.sets.kept})  # fixed columns, which are not rescaled
         self.revivals = REVIVALS * factors[0].shape[1]
         self.last: Stats | None = None
 
-    def snapshot(self) -> dict[str, Any]:
-        """All that the next iteration depends on, in numbers and arrays (the fit's own, which it overwrites)."""
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on. Its arrays belong to the fit, which overwrites them."""
         return {"factors": self.factors, "grams": self.grams, "states": self.states, "revivals": self.revivals}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go on from a snapshot, whose factors the fit has been made of."""
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot. The fit must have been created with its factors."""
         self.grams, self.states = [*snapshot["grams"]], [*snapshot["states"]]
         self.revivals = snapshot["revivals"]
 
     @abstractmethod
     def first_loss(self, mode: int) -> float:
-        """The loss at the start, where ``mode`` is updated first."""
+        """The loss at the start. ``mode`` is the first to be updated."""
 
     @abstractmethod
     def statistics(self, mode: int) -> Stats:
-        """The statistics of one factor at the present others, to update it with."""
+        """The statistics of one factor at the current values of the others."""
 
     @abstractmethod
     def loss(self, mode: int) -> float:
-        """The loss, just after ``mode`` was updated."""
+        """The loss after an update of ``mode``."""
 
     def update(self, mode: int, measure: bool = False) -> float:
-        """Update one factor; its fixed-point residual before that, if it is to be measured."""
+        """Update one factor. Returns its fixed-point residual before the update; inf unless ``measure`` is set."""
         stats, block = self.statistics(mode), self.blocks[mode]
         residual = block.residual(self.factors[mode], stats) if measure else np.inf
         self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
@@ -107,21 +108,21 @@ class Fit(ABC):
         give_unit_norm(self.factors, self.grams, mode, kept=self.kept)
 
     def dead(self) -> Array:
-        """Dead components, as many as may still start again."""
+        """Dead components, limited to the number of restarts that are left."""
         dead = np.setdiff1d(dead_components(self.grams), self.kept)[: self.revivals]
         self.revivals -= len(dead)
         return dead
 
     def penalties(self) -> float:
-        """What the blocks add to the loss."""
+        """The sum of the penalties."""
         return sum(b.penalty(f, g) for b, f, g in zip(self.blocks, self.factors, self.grams, strict=True))
 
 
 class WholeFit(Fit):
-    """A fit to X that lies in one place."""
+    """A fit to X in memory."""
 
     data: Sliced
-    fresh: tuple[int, Stats] | None = None  # a mode, and statistics of it that are still true
+    fresh: tuple[int, Stats] | None = None  # a mode, and its statistics if they are still valid
 
     def first_loss(self, mode: int) -> float:
         """The loss at the start, from the statistics of the factor that is updated first."""
@@ -130,13 +131,13 @@ class WholeFit(Fit):
         return self.loss(mode)
 
     def statistics(self, mode: int) -> Stats:
-        """The statistics of one factor at the present others, of which dead ones have started again."""
+        """The statistics of one factor. Dead components are restarted first."""
         fresh, self.fresh = self.fresh, None
         stats = fresh[1] if fresh and fresh[0] == mode else self.data.statistics(self.factors, self.grams, mode)
         return self.revived(stats, mode) if mode == self.reviving else stats
 
     def revived(self, stats: Stats, mode: int) -> Stats:
-        """Statistics after dead components, if there are any, have started again."""
+        """Restart dead components, if any, and return the statistics after that."""
         dead = self.dead()
         if not dead.size:
             return stats
@@ -152,7 +153,7 @@ class WholeFit(Fit):
 
 
 def column_norms(own_gram: Array, kept: Sequence[int] = ()) -> Array:
-    """What to divide columns by, so that they have norm 1; columns of zeros and those that are kept stay."""
+    """The norms of the columns; 1 for zero columns and for ``kept`` ones."""
     norms = np.sqrt(own_gram.diagonal())
     norms[norms == 0] = 1
     norms[list(kept)] = 1
@@ -162,7 +163,10 @@ def column_norms(own_gram: Array, kept: Sequence[int] = ()) -> Array:
 def give_unit_norm(
     factors: Factors, grams: list[Array], mode: int = 1, to: int | None = None, kept: Sequence[int] = ()
 ) -> None:
-    """Move the scale of every column of one factor to another: by default to the activations, or from them to parts."""
+    """Scale the columns of factor ``mode`` to norm 1, and multiply those of factor ``to`` by their norms.
+
+    By default ``to`` are the activations or, if these are scaled, the components.
+    """
     to = (0 if mode else 1) if to is None else to
     norms = column_norms(grams[mode], kept)
     factors[mode] /= norms.astype(factors[mode].dtype)
@@ -172,7 +176,7 @@ def give_unit_norm(
 
 
 def split_weights(factors: Factors, sets: Sequence[Sets]) -> Array:
-    """Give all columns unit norm, in place, and return the components' scales; columns of zeros stay, at scale 0."""
+    """Scale all columns to norm 1, in place, and return the weights of the components; 0 if a column is zero."""
     weights = np.ones(factors[0].shape[1])
     for factor, s in zip(factors, sets, strict=True):
         if not s.unit_norm:

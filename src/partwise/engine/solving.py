@@ -11,15 +11,17 @@ import numpy as np
 from ..data import Chunked, Data, Held, Matrix
 from ..statistics import Array, Stats, as_factor, gram, relative_error
 from ..updates import Known
-from .blocks import Block, nonnegative_encoder, unchanged
+from .blocks import Block, fixed_encoder, nonnegative_encoder
 from .starts import Factors, Placed, Zeros
 
+CANCELLED = 16  # times √eps of what the loss is a difference of: a squared error below this has lost its digits
 
-def solved(block: Block, data: Matrix, parts: Array, activations: Array) -> tuple[Array, float, Array]:
-    """The activations for given parts, exactly if the block's update is exact, from ``activations`` (overwritten).
 
-    Also their loss without penalties, and what each part fits of X (`fits`). Samples that are observed at the
-    same features are solved together: each pattern has a Gram matrix of its own.
+def solve_samples(block: Block, data: Matrix, parts: Array, activations: Array) -> tuple[Array, float, Array]:
+    """Solve for the activations, starting from ``activations`` (overwritten). Exact if the block's update is exact.
+
+    Also returns their loss without penalties, and `fits`. Samples with the same observed features share a Gram matrix
+    and are solved together.
     """
     loss, fitted = 0.0, np.zeros(parts.shape[1])
     for rows, stats in data.patterns(parts):
@@ -44,17 +46,17 @@ def shares(fits: Array, sqnorm: float) -> Array:
     return fits / sqnorm if sqnorm else np.zeros_like(fits)
 
 
-def exact_relative_error(data: Data, factors: Factors, loss: float) -> float:
-    """The relative error from the loss, or from the residual itself where the statistics cancel."""
-    error = relative_error(data.sqnorm, loss)
-    if not data.squared or error < np.finfo(data.dtype).eps ** 0.25:
-        error = relative_error(data.sqnorm, 0.5 * data.squared_error(factors))
-    return error
+def exact_relative_error(data: Data, factors: Factors, loss: float, penalties: float = 0.0) -> float:
+    """The relative error, from the loss or, if its terms nearly cancel, from the residual, which is more accurate."""
+    left = loss - penalties
+    if not data.squared or 2 * left < CANCELLED * np.finfo(data.dtype).eps ** 0.5 * (data.sqnorm + 2 * penalties):
+        left = 0.5 * data.squared_error(factors)
+    return relative_error(data.sqnorm, left)
 
 
 @dataclass(frozen=True)
 class Solved:
-    """Activations for given parts, the relative error that they leave, and each part's share of the fit."""
+    """Activations for fixed components, the relative error, and the share of ‖X‖² that each component explains."""
 
     activations: Any
     relative_error: float
@@ -63,19 +65,19 @@ class Solved:
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a chunk's activations for good, see `solved`; the sums are their loss, and what each part fits."""
+    """A step that solves for the activations of a chunk. Its sums are the loss and `fits`."""
 
     parts: Array
     encoder: Block
 
     def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Array]:
-        """The activations of the chunk, and its sums."""
-        activations, loss, fitted = solved(self.encoder, chunk, self.parts, activations)
+        """Return the activations of the chunk, and its sums."""
+        activations, loss, fitted = solve_samples(self.encoder, chunk, self.parts, activations)
         return activations, np.append(loss, fitted)
 
 
 class SolvedInChunks:
-    """The same for data in chunks, whose passes are made when they are needed."""
+    """The same as `Solved` for data in chunks. Passes over X are made when they are needed."""
 
     def __init__(self, data: Chunked, parts: Array, encoder: Block, start: Zeros | Placed) -> None:
         self.data, self.parts = data, parts
@@ -83,14 +85,14 @@ class SolvedInChunks:
 
     @cached_property
     def summed(self) -> tuple[Held, Array]:
-        """One pass: the activations with their chunks, and their sums."""
+        """The activations, which stay with their chunks, and their sums, from one pass."""
         self.data.check()
         held = self.data.hold(self.start, self.parts.shape[1])
         return held, held.sweep(self.step)
 
     @cached_property
     def activations(self) -> Any:
-        """An array, or a Dask array that is computed when it is asked for."""
+        """The activations as an array, or as a lazy Dask array."""
         lazy = self.data.mapped(self.start, self.step, self.parts.shape[1])
         return self.summed[0].collected() if lazy is None else lazy
 
@@ -102,24 +104,21 @@ class SolvedInChunks:
 
     @cached_property
     def explained(self) -> Array:
-        """Each part's share of the fit."""
+        """The share of ‖X‖² that each component explains."""
         return shares(self.summed[1][1:], self.data.sqnorm)
 
 
-def appraised(data: Matrix, parts: Array, activations: Array) -> Solved:
-    """What activations that are settled leave and explain, for X in memory."""
+def evaluated(data: Matrix, parts: Array, activations: Array) -> Solved:
+    """The same as `solve_activations` for activations that are given."""
     parts = as_factor(parts, data.dtype)
-    _, loss, fitted = solved(unchanged(parts.shape[1]), data, parts, activations)
+    _, loss, fitted = solve_samples(fixed_encoder(parts.shape[1]), data, parts, activations)
     return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
 
 
 def solve_activations(
     data: Matrix | Chunked, parts: Array, encoder: Block | None = None, known: Known | None = None
 ) -> Solved | SolvedInChunks:
-    """The activations that fit X best to fixed ``parts`` (features × r); in chunks, if X comes in chunks.
-
-    Those that are ``known`` already stay.
-    """
+    """Solve for the optimal activations for fixed components ``parts`` (features × r). ``known`` ones are kept."""
     parts = as_factor(parts, data.dtype)
     r = parts.shape[1]
     encoder = encoder or nonnegative_encoder(r)
@@ -128,6 +127,6 @@ def solve_activations(
         encoder, start = encoder.keeping(known), Placed(start, known)
     if isinstance(data, Chunked):
         return SolvedInChunks(data, parts, encoder, start)
-    activations, loss, fitted = solved(encoder, data, parts, start(0, data.shape[0]))
+    activations, loss, fitted = solve_samples(encoder, data, parts, start(0, data.shape[0]))
     error = exact_relative_error(data, [activations, parts], loss)
     return Solved(activations, error, shares(fitted, data.sqnorm))

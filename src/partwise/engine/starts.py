@@ -8,14 +8,17 @@ from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..data import Chunked, Data, Held, Whole
+from ..runtime.arrays import DType
 from ..statistics import Array, gram
 from ..updates import Columns, Known, Sets
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
 CANDIDATES, CANDIDATE_ENTRIES = 2, 2**22  # a start reads this many samples per component, or this many entries of X
+Init = str | Sequence[npt.ArrayLike]  # the name of a start, or a factor for each mode
 Factors = list[Any]  # arrays, or activations that stay with their chunks
 Knowledge = Sequence[Known | None]  # known activations, known components
 NOTHING: Knowledge = (None, None)
@@ -44,7 +47,7 @@ class Uniform:
     """Uniform activations: ``start(first, end)``. They do not depend on the chunks."""
 
     seed: int
-    dtype: np.dtype[Any]
+    dtype: DType
     sets: Sets
 
     def __call__(self, first: int, end: int) -> Array:
@@ -63,7 +66,7 @@ class Zeros:
     """Activations of zero."""
 
     r: int
-    dtype: np.dtype[Any]
+    dtype: DType
 
     def __call__(self, first: int, end: int) -> Array:
         """Return the activations of samples ``first`` to ``end``."""
@@ -141,7 +144,7 @@ def candidates(data: Whole | Chunked, mode: int, r: int, rng: Generator) -> tupl
 def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING) -> Factors:
     """NNDSVD: the larger of the positive and the negative part of each singular pair of a truncated SVD.
 
-    Zeros are replaced by the mean, and the vectors are projected. Components beyond the rank of the SVD are random.
+    Zeros are replaced by the mean, and the vectors are projected. Components beyond the rank of X are random.
 
     Reference: C. Boutsidis and E. Gallopoulos, "SVD based initialization: a head start for nonnegative matrix
     factorization", Pattern Recognition 41 (2008).
@@ -149,8 +152,8 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
     from sklearn.utils.extmath import randomized_svd  # takes a second to import and is needed only here
 
     factors = random(data, r, sets, rng, known)
-    rank = min(r, *data.shape)
-    left, values, right = randomized_svd(data.matrix, rank, random_state=int(rng.integers(2**31)))
+    left, values, right = randomized_svd(data.matrix, min(r, *data.shape), random_state=int(rng.integers(2**31)))
+    rank = np.count_nonzero(values > max(data.shape) * np.finfo(data.dtype).eps * values[0])
     free = [j for j in range(r) if not any(j in s.kept for s in sets)]
     for p, j in enumerate(free[:rank]):
         u, v = left[:, p], right[p]
@@ -173,7 +176,7 @@ STARTS: dict[str, Callable[[Whole | Chunked, int, Sequence[Sets], Generator, Kno
 
 
 def starting_factors(
-    init: Any, data: Whole | Chunked, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
+    init: Init, data: Whole | Chunked, r: int, sets: Sequence[Sets], rng: Generator, known: Knowledge = NOTHING
 ) -> Factors:
     """Return initial factors in the sets and in the data's precision, with ``known`` columns put in place.
 
@@ -200,7 +203,7 @@ def starting_factors(
 
 
 def starting_parts(
-    init: Any, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
+    init: str | npt.ArrayLike, data: Whole, r: int, sets: Sequence[Sets], rng: Generator, known: Known | None = None
 ) -> Array:
     """Return initial components (features × r). ``init`` is a name of `STARTS`, or components (r × features)."""
     if isinstance(init, str):
@@ -209,7 +212,7 @@ def starting_parts(
     return np.asfortranarray(parts if known is None else known.put(parts), dtype=data.dtype)
 
 
-def _pair(init: Any) -> tuple[Array, Array]:
+def _pair(init: Sequence[npt.ArrayLike]) -> tuple[Array, Array]:
     try:
         activations, components = init
     except (TypeError, ValueError):

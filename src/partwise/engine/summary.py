@@ -14,7 +14,16 @@ import numpy.typing as npt
 
 from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
 from ..statistics import Array
+from .origins import Origin
 from .validation import Sparsity, as_columns, as_count
+
+
+class Names(Protocol):
+    """One name for each feature or sample: a list, an array, or anything that can be indexed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> object: ...
 
 
 class FittedEstimator(Protocol):
@@ -56,8 +65,9 @@ class Summary:
     method: str | None = None
     shape: tuple[int, ...] | None = None
     mask: Array | None = None
-    feature_names: Any = None
-    sample_names: Any = None
+    feature_names: Names | None = None
+    sample_names: Names | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if self.activations is not None and np.shape(self.activations)[1:] != (self.n_components,):
@@ -166,7 +176,7 @@ def _of_estimator(model: Any) -> Summary:
     else:
         asked = asked_intervals(sparsity, len(parts))
         words = in_words(asked)
-    shape = getattr(model, "part_shape_", None)
+    shape, origin = getattr(model, "part_shape_", None), getattr(model, "origin_", None)
     return Summary(
         parts,
         np.asarray(hoyer_sparsity(parts, axis=1)),
@@ -183,8 +193,9 @@ def _of_estimator(model: Any) -> Summary:
         method=type(model).__name__ + (f", recipe {recipe}" if recipe else ""),
         shape=None if shape is None else tuple(shape),
         mask=getattr(model, "part_mask_", None),
-        feature_names=getattr(model, "feature_names_in_", None),
+        feature_names=getattr(model, "feature_names_in_", getattr(origin, "feature_names", None)),
         sample_names=getattr(model, "sample_names_", None),
+        origin=origin,
     )
 
 
@@ -242,7 +253,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share <= 0.9995 else f"{np.floor(1e6 * share) / 1e4:.6g} %"
 
 
-def strongest(values: Array, names: Any, kind: str, top: int) -> list[tuple[str, float]]:
+def strongest(values: Array, names: Names | None, kind: str, top: int) -> list[tuple[str, float]]:
     """The ``top`` largest positive values with their names, largest first."""
     top = min(top, len(values))
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))

@@ -15,7 +15,7 @@ import numpy as np
 from ..data import Tensor
 from ..updates import Sets
 from .revival import rank_one
-from .starts import Factors, Generator, random
+from .starts import Factors, Generator, Init, random
 
 
 def samples(data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
@@ -46,7 +46,7 @@ def samples(data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Facto
 STARTS: dict[str, Callable[[Tensor, int, Sequence[Sets], Generator], Factors]] = {"samples": samples, "random": random}
 
 
-def starting_tensor_factors(init: Any, data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
+def starting_tensor_factors(init: Init, data: Tensor, r: int, sets: Sequence[Sets], rng: Generator) -> Factors:
     """Return initial factors. ``init`` is a name of `STARTS`, a list of factors, or tensorly's (weights, factors)."""
     if isinstance(init, str):
         if init not in STARTS:

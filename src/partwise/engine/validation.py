@@ -14,18 +14,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..data import Chunked, Matrix, Tensor
+from ..data.matrix import scale_limit
 from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sets import as_sparsity, check_method
+from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
 
 OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
+Penalty: TypeAlias = float | Sequence[float] | Array
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-
-
-class CapacityWarning(UserWarning):
-    """The components are too few and too sparse to cover the features of X."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -36,35 +36,35 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def as_count(value: Any, name: str) -> int:
+def as_count(value: object, name: str) -> int:
     """Return ``value`` as an int of at least 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1")
     return int(value)
 
 
-def as_switch(value: Any, name: str) -> bool:
+def as_switch(value: object, name: str) -> bool:
     """Return ``value`` as True or False."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise ValueError(f"{name}={value!r}: give True or False")
     return bool(value)
 
 
-def as_verbosity(value: Any) -> bool:
+def as_verbosity(value: object) -> bool:
     """Whether ``verbose``, an int of at least 0 or a bool, enables the progress line."""
     if not isinstance(value, numbers.Integral | np.bool_) or value < 0:
         raise ValueError(f"verbose={value!r}: give 0 for no output, or 1 for a progress line")
     return bool(value)
 
 
-def as_jobs(value: Any, name: str) -> int:
+def as_jobs(value: object, name: str) -> int:
     """Return the number of threads or processes. As in joblib, −1 is one per core, −2 one fewer, and so on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
         raise ValueError(f"{name}={value!r}: give a whole number of at least 1, or -1 for one per core")
     return int(value) if value > 0 else max((os.cpu_count() or 1) + 1 + int(value), 1)
 
 
-def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
+def as_amount(value: object, name: str, most: float = sys.float_info.max) -> float:
     """Return ``value`` as a float from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= most:
         raise ValueError(
@@ -73,7 +73,7 @@ def as_amount(value: Any, name: str, most: float = sys.float_info.max) -> float:
     return float(value)
 
 
-def as_bytes(value: Any, name: str) -> int | None:
+def as_bytes(value: object, name: str) -> int | None:
     """Return a number of bytes, given as a number or as a string such as "500 MB" or "2 GiB"; None stays None."""
     if value is None:
         return None
@@ -86,7 +86,7 @@ def as_bytes(value: Any, name: str) -> int | None:
     raise ValueError(f"{name}={value!r}: give a number of bytes, or a string such as '500 MB' or '2 GiB'")
 
 
-def as_path(value: Any, name: str) -> Path | None:
+def as_path(value: object, name: str) -> Path | None:
     """Return ``value`` as a path; None stays None."""
     if value is None:
         return None
@@ -95,19 +95,19 @@ def as_path(value: Any, name: str) -> Path | None:
     return Path(value)
 
 
-def as_choice(value: Any, name: str, choices: Sequence[str]) -> Any:
+def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
     return value
 
 
-def as_side(value: Any) -> int:
+def as_side(value: object) -> int:
     """The mode of "activations" (0) or "components" (1)."""
     return ("activations", "components").index(as_choice(value, "side", ("activations", "components")))
 
 
-def as_penalty(value: Any, name: str) -> tuple[float, float]:
+def as_penalty(value: Penalty, name: str) -> tuple[float, float]:
     """Return a penalty as (on activations, on components). A single number applies to the activations."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 else (value, 0.0)
     numeric = [isinstance(p, numbers.Real) and not isinstance(p, bool) and 0 <= float(p) < np.inf for p in pair]
@@ -116,7 +116,7 @@ def as_penalty(value: Any, name: str) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def as_penalties(l1: Any, l2: Any, sets: Sequence[Columns]) -> list[tuple[float, float]]:
+def as_penalties(l1: Penalty, l2: Penalty, sets: Sequence[Columns]) -> list[tuple[float, float]]:
     """Return (l1, l2) for each mode. Raises ValueError for a penalty on one side if the other side can grow instead."""
     penalties = list(zip(as_penalty(l1, "l1"), as_penalty(l2, "l2"), strict=True))
     for mode, name in ((0, "activations"), (1, "components")):
@@ -135,10 +135,17 @@ def as_generator(random_state: Seed) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
     if random_state is None:
-        return np.random.default_rng()
+        return np.random.default_rng(int(np.random.default_rng().integers(2**31)))  # a seed that can be written down
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return np.random.default_rng(int(random_state))
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
+
+
+def seed_of(rng: np.random.Generator, random_state: Seed) -> int | None:
+    """The seed of ``rng``; None if ``random_state`` was a generator, which may have been used before."""
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return None
+    return int(rng.bit_generator.seed_seq.entropy)  # type: ignore[attr-defined]
 
 
 def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
@@ -157,7 +164,7 @@ def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = 
     return Columns.same(_as_set(sparsity, method, name), r)
 
 
-def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -> list[Columns]:
+def one_sided(activation_sparsity: Sparsity, sparsity: Sparsity, r: int, method: Method) -> list[Columns]:
     """Return the sets of activations and components, at most one of which has a sparsity."""
     if sparsity is not None and activation_sparsity is not None:
         raise ValueError(
@@ -167,7 +174,7 @@ def one_sided(activation_sparsity: Any, sparsity: Any, r: int, method: Method) -
     return [as_columns(activation_sparsity, r, method, "activation_sparsity"), as_columns(sparsity, r, method)]
 
 
-def _as_set(value: Any, method: Method, name: str) -> Projection:
+def _as_set(value: object, method: Method, name: str) -> Projection:
     if isinstance(value, Projection) and not isinstance(value, type):
         return _own_set(value, name)
     if value is None:
@@ -200,16 +207,21 @@ def _own_set(value: Projection, name: str) -> Projection:
     return value
 
 
-def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -> Known | None:
-    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free."""
+def as_known(
+    value: ArrayLike | None, r: int, length: int, name: str, dtype: DType, data: Matrix | Chunked | Tensor | None = None
+) -> Known | None:
+    """Return the known rows of ``value``, which has a row for each of the first components. Rows of NaN are free.
+
+    Their scale is checked against that of ``data``, because the other factor carries the ratio of the two.
+    """
     if value is None:
         return None
-    rows = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+    given = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     side = "row" if name == "fixed_components" else "column"
-    rows = rows if side == "row" or rows.ndim != 2 else rows.T
+    rows = given if side == "row" or given.ndim != 2 else given.T
     if rows.ndim != 2 or rows.dtype.kind not in "buif" or rows.shape[1] != length:
         raise ValueError(
-            f"{name} has shape {np.shape(value)}: give one {side} of {length} numbers for each known component"
+            f"{name} has shape {given.shape}: give one {side} of {length} numbers for each known component"
         )
     if len(rows) > r:
         raise ValueError(f"{name} has {len(rows)} {side}s for n_components={r}: raise n_components, or remove {side}s")
@@ -223,4 +235,12 @@ def as_known(value: Any, r: int, length: int, name: str, dtype: np.dtype[Any]) -
             )
         if not rows[j].any():
             raise ValueError(f"{side} {j} of {name} is all zero: remove it, or set it to NaN to learn it")
+        if data is not None:
+            limit, peak, top = scale_limit(dtype), data.peak or 1.0, float(rows[j].max())
+            low, high = max(1, peak) / limit, min(1, peak) * limit
+            if not low <= top <= high:
+                raise ValueError(
+                    f"{side} {j} of {name} has the largest value {top:g}, outside the range {low:.0e} to {high:.0e} "
+                    f"that is safe in {dtype} beside this X: rescale it"
+                )
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Matrix, as_data, check_unmasked, is_lazy
+from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
 from ..projections import hoyer_sparsity
+from ..runtime.arrays import ArrayLike, Sparse
 from ..statistics import Array, as_factor
 from ..updates import Known
 from .notebook import Shown
+
+if TYPE_CHECKING:  # Dask is optional
+    import dask.array as da
 
 KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_")
 
@@ -75,7 +81,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The optimal activations, except those that are fixed."""
         return solve_activations(data, self._parts(), self._encoder, known)
 
-    def transform(self, X: Any, *, observed: Any = None) -> Array:
+    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares.
 
         If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
@@ -84,15 +90,15 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: ArrayLike) -> Array:
         """Reconstruct samples from activations: activations · components_ (with ``scaling_`` between them, if any)."""
         check_is_fitted(self)
-        X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
-        if X.shape[1] != self.n_components_:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.n_components_} components")
-        return np.asarray(X @ self._parts().T)
+        activations: Array | Sparse = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        if activations.shape[1] != self.n_components_:
+            raise ValueError(f"X has {activations.shape[1]} columns, but the model has {self.n_components_} components")
+        return np.asarray(activations @ self._parts().T)
 
-    def score(self, X: Any, y: Any = None, *, observed: Any = None) -> float:
+    def score(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> float:
         """Share of ‖X‖² (observed entries only) that the model explains; at most 1."""
         check_is_fitted(self)
         return 1 - self._solve(self._validated(X, reset=False, observed=observed)).relative_error ** 2
@@ -104,10 +110,10 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def keep(
         self,
-        activations: Any = None,
+        activations: npt.ArrayLike | None = None,
         sample_names: Sequence[str] | None = None,
         part_shape: Sequence[int] | None = None,
-        part_mask: Any = None,
+        part_mask: npt.ArrayLike | None = None,
         origin: Origin | None = None,
     ) -> Self:
         """Attach data for pictures and reports to the model until the next fit. `save` stores it too.
@@ -174,24 +180,22 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return report(self, path, **options)
 
-    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
+    def _validated(self, X: ArrayLike, reset: bool, observed: ArrayLike | None = None) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
-        check_unmasked(X)
+        check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):
-            return as_data(
-                validate_data(
+            with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
+                array = validate_data(
                     self,
                     X,
                     reset=reset,
                     accept_sparse=("csr", "csc"),
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
-                ),
-                missing=missing,
-                observed=observed,
-            )
+                )
+            return as_data(array, missing=missing, observed=observed)
         data = as_data(X, limit, missing, observed)
         if reset:
             self.n_features_in_ = data.shape[1]
@@ -200,7 +204,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         elif data.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
+                f"features as input{transposed_hint(data.shape, self.n_features_in_)}"
             )
         return data
 
@@ -217,12 +221,34 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
 
-def as_output(activations: Any) -> Any:
+@contextmanager
+def explained_errors(X: Any, features: int | None) -> Iterator[None]:
+    """Add to scikit-learn's errors which columns of a DataFrame are no numbers, or that X seems to be transposed."""
+    try:
+        yield
+    except ValueError as error:
+        words = list(X.select_dtypes(exclude=["number", "bool"]).columns) if hasattr(X, "select_dtypes") else []
+        if words:
+            listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+            raise ValueError(f"X has columns that are not numbers: {listed}. Drop or encode them") from error
+        hint = transposed_hint(np.shape(X), features)
+        if hint and "features" in str(error):
+            raise ValueError(f"{error}{hint}") from error
+        raise
+
+
+def transposed_hint(shape: tuple[int, ...], features: int | None) -> str:
+    """A hint for X with as many rows as the model has features."""
+    fits = len(shape) == 2 and shape[0] == features != shape[1]
+    return "; it has as many rows: X seems to be transposed, pass X.T (samples × features)" if fits else ""
+
+
+def as_output(activations: Array | da.Array) -> Array | da.Array:
     """Activations to return to the user: in C order, if they are an array."""
     return np.ascontiguousarray(activations) if isinstance(activations, np.ndarray) else activations
 
 
-def kept_activations(activations: Any, r: int) -> Array:
+def kept_activations(activations: npt.ArrayLike, r: int) -> Array:
     """Validate activations for `keep`."""
     array = check_array(activations, dtype=[np.float64, np.float32], copy=True)
     if array.shape[1] != r:
@@ -232,23 +258,28 @@ def kept_activations(activations: Any, r: int) -> Array:
     return np.ascontiguousarray(array)
 
 
-def kept_names(names: Any) -> Array:
+def kept_names(names: Sequence[str]) -> Array:
     """Validate names for `keep`, as an object array like scikit-learn's ``feature_names_in_``."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError("names must be a sequence of str")
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:  # such as the name of a file in another encoding
+            raise ValueError(f"the name {name!r} is not valid Unicode and cannot be saved: rename it") from None
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array
 
 
-def kept_shape(shape: Any, m: int) -> tuple[int, ...]:
+def kept_shape(shape: Sequence[int], m: int) -> tuple[int, ...]:
     """Validate the shape of a component of ``m`` features."""
     if not all(isinstance(n, int | np.integer) and n > 0 for n in shape) or np.prod(shape) != m:
         raise ValueError(f"part_shape={tuple(shape)} does not match the {m} features of a component")
     return tuple(int(n) for n in shape)
 
 
-def kept_mask(mask: Any, m: int) -> Array:
+def kept_mask(mask: npt.ArrayLike, m: int) -> Array:
     """Validate the mask of a component of ``m`` features."""
     array = np.asarray(mask)
     if array.dtype != bool or np.count_nonzero(array) != m:
@@ -256,7 +287,7 @@ def kept_mask(mask: Any, m: int) -> Array:
     return array.copy()
 
 
-def kept_origin(origin: Any, m: int) -> Origin:
+def kept_origin(origin: object, m: int) -> Origin:
     """Validate the origin of samples with ``m`` features."""
     if not isinstance(origin, Origin) or origin.size != m:
         raise ValueError(f"origin={origin!r} does not describe samples of {m} features")

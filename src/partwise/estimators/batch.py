@@ -10,11 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..data import Chunked, Matrix
 from ..engine.loop import Result
 from ..engine.options import TABLE, with_options
-from ..engine.solving import Solved, SolvedInChunks, appraised
-from ..engine.validation import as_count, as_known, as_penalty
+from ..engine.solving import Solved, SolvedInChunks, evaluated
+from ..engine.starts import Init
+from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
+from ..runtime.arrays import ArrayLike
 from ..statistics import Array
 from .base import Parts, as_output
 from .fits import CallbackSupport, Hooks, best_of_starts, warn_if_exhausted, with_callbacks
@@ -63,6 +66,8 @@ class SparseNMF(CallbackSupport, Parts):
         Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)².
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius).
+    seed_ : int or None
+        The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² plus penalties, at the start and after each iteration.
@@ -95,16 +100,16 @@ class SparseNMF(CallbackSupport, Parts):
         self,
         n_components: int = 10,
         *,
-        sparsity: Any = None,
-        activation_sparsity: Any = None,
+        sparsity: Sparsity = None,
+        activation_sparsity: Sparsity = None,
         recipe: str = "ssnmf",
-        recipe_params: dict[str, Any] | None = None,
-        l1: Any = 0.0,
-        l2: Any = 0.0,
-        fixed_components: Any = None,
-        fixed_activations: Any = None,
+        recipe_params: dict[str, object] | None = None,
+        l1: Penalty = 0.0,
+        l2: Penalty = 0.0,
+        fixed_components: ArrayLike | None = None,
+        fixed_activations: ArrayLike | None = None,
         missing: str = "error",
-        init: Any = None,
+        init: Init | None = None,
         n_init: int = 1,
         max_iter: int = 200,
         tol: float | None = None,
@@ -114,7 +119,7 @@ class SparseNMF(CallbackSupport, Parts):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
         resume_from: str | os.PathLike[str] | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -146,7 +151,7 @@ class SparseNMF(CallbackSupport, Parts):
         inner = self.recipe_params if deep and isinstance(self.recipe_params, dict) else {}
         return params | {f"{INNER}{name}": value for name, value in inner.items()}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters as in scikit-learn, including those of the recipe, for example ``recipe_params__theta``."""
         inner = {name.removeprefix(INNER): value for name, value in params.items() if name.startswith(INNER)}
         super().set_params(**{name: value for name, value in params.items() if not name.startswith(INNER)})
@@ -154,13 +159,13 @@ class SparseNMF(CallbackSupport, Parts):
             self.recipe_params = (self.recipe_params or {}) | inner
         return self
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> SparseNMF:
+    def fit(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> SparseNMF:
         """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing."""
         self.fit_transform(X, observed=observed)
         return self
 
     @with_callbacks
-    def fit_transform(self, X: Any, y: Any = None, *, observed: Any = None) -> Array:
+    def fit_transform(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> Array:
         """Factorize X and return the activations of its samples."""
         data = self._validated(X, reset=True, observed=observed)
         recipe, options = self._recipe()
@@ -212,12 +217,12 @@ class SparseNMF(CallbackSupport, Parts):
         levels = (self.activation_sparsity, self.sparsity)
         return [mode for mode, level in enumerate(levels) if level is not None] or [1]
 
-    def _store(self, result: Result, data: Any) -> Any:
+    def _store(self, result: Result, data: Matrix | Chunked) -> Array:
         self._store_parts(result.components)
         self.n_iter_ = result.n_iter
         self.loss_curve_, self.time_curve_ = result.losses, result.times
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
-        self.stop_reason_ = result.stop_reason
+        self.stop_reason_, self.seed_ = result.stop_reason, result.seed
         self._encoder = result.encoder
         if result.middle is not None:
             self.scaling_ = result.middle
@@ -228,7 +233,8 @@ class SparseNMF(CallbackSupport, Parts):
             known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
             solved: Solved | SolvedInChunks = self._solve(data, known)
         else:
-            solved = appraised(data, self._parts(), result.activations)
+            assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
+            solved = evaluated(data, self._parts(), result.activations)
         self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
         self.explained_ = solved.explained
         return as_output(solved.activations)

@@ -5,27 +5,53 @@ scikit-learn's callbacks (1.9 and later) are imported only for a fit that uses t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ..engine.loop import Callback, Iteration, Result, Watch
 from ..engine.options import TABLE
-from ..engine.validation import as_count, as_generator, as_verbosity, warn_user
+from ..engine.validation import Seed, as_count, as_generator, as_verbosity, seed_of, warn_user
+from ..runtime.arrays import ArrayLike
 from ..runtime.interrupts import interrupts
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-def best_of_starts(estimator: Any, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
+
+class Verbose(Protocol):
+    """An estimator that can show a progress line."""
+
+    verbose: int
+
+
+class FromStarts(Verbose, Protocol):
+    """An estimator that fits from several starts."""
+
+    n_init: int
+    max_iter: int
+    random_state: Seed
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+    def _sparse_modes(self) -> Sequence[int]: ...
+
+
+def best_of_starts(estimator: FromStarts, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
     """The fit with the lowest loss among ``estimator.n_init`` starts; Ctrl-C and callbacks can stop early."""
     options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
     del options["random_state"]  # all starts share one generator
     n_init = as_count(estimator.n_init, "n_init")
-    rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
+    rng, seed = estimator.random_state, None
+    if n_init > 1:
+        rng = as_generator(estimator.random_state)
+        seed = seed_of(rng, estimator.random_state)
     results: list[Result] = []
     with interrupts() as interrupted:
         while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
@@ -33,18 +59,19 @@ def best_of_starts(estimator: Any, fit: Callable[..., Result], hooks: Hooks | No
             with progress(estimator, start, modes=estimator._sparse_modes()) as line:
                 callbacks = [callback for callback in (hooks, line) if callback]
                 results.append(fit(**options, random_state=rng, callback=combined(callbacks)))
-    return min(results, key=lambda result: float(result.losses[-1]))
+    best = min(results, key=lambda result: float(result.losses[-1]))
+    return best if n_init == 1 else replace(best, seed=seed)
 
 
 @contextmanager
-def progress(estimator: Any, start: str = "", **options: Any) -> Iterator[Callback | None]:
+def progress(estimator: Verbose, start: str = "", modes: Sequence[int] = (1,)) -> Iterator[Callback | None]:
     """The callback of a progress line, or None if the estimator is not verbose."""
     if not as_verbosity(estimator.verbose):
         yield None
         return
     from ..engine.progress import progress_line  # imports rich
 
-    with progress_line(f"{type(estimator).__name__}{start}", **options) as callback:
+    with progress_line(f"{type(estimator).__name__}{start}", modes=modes) as callback:
         yield callback
 
 
@@ -69,28 +96,28 @@ class CallbackSupport:
     """Stands in for scikit-learn's `CallbackSupportMixin`."""
 
     @available_if(lambda _: find_spec("sklearn.callback") is not None)
-    def set_callbacks(self, *callbacks: Any) -> Self:
+    def set_callbacks(self, *callbacks: object) -> Self:
         """Set scikit-learn callbacks, which are called after each iteration and can stop the fit."""
         from sklearn.callback import CallbackSupportMixin
 
         return CallbackSupportMixin.set_callbacks(self, *callbacks)
 
 
-def has_callbacks(estimator: Any) -> bool:
+def has_callbacks(estimator: object) -> bool:
     """Whether callbacks are set, by the user or by an enclosing meta-estimator."""
     return bool(getattr(estimator, "_skl_callbacks", None)) or hasattr(estimator, "_parent_callback_ctx")
 
 
-def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+def with_callbacks(method: Callable[P, T]) -> Callable[P, T]:
     """Like scikit-learn's decorator of this name: tear down the callbacks after ``method``, even after an error."""
 
     @wraps(method)
-    def managed(estimator: Any, *args: Any, **options: Any) -> Any:
-        if not has_callbacks(estimator):
-            return method(estimator, *args, **options)
+    def managed(*args: P.args, **options: P.kwargs) -> T:
+        if not has_callbacks(args[0]):  # the estimator
+            return method(*args, **options)
         from sklearn.callback import with_callbacks
 
-        return with_callbacks(method)(estimator, *args, **options)
+        return with_callbacks(method)(*args, **options)
 
     return managed
 
@@ -98,7 +125,7 @@ def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
 class Hooks:
     """Calls the scikit-learn callbacks of an estimator, if any, after each iteration."""
 
-    def __init__(self, estimator: Any, X: Any, n_init: int) -> None:
+    def __init__(self, estimator: FromStarts, X: ArrayLike, n_init: int) -> None:
         self.estimator, self.X = estimator, X
         self.root: Any = None
         self.stopped = False

@@ -1,1 +1,1 @@
-"""Interfaces for single fields of research, public as ``partwise.brain`` and ``partwise.cells``."""
+"""Interfaces for single fields of research, public as ``partwise.brain``, ``partwise.cells`` and ``partwise.sound``."""

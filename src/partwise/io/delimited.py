@@ -26,14 +26,14 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     or if its header is empty or a word such as "id" or "sample"; ``row_names`` overrides this.
     """
     pandas = extra("pandas", "tables", f"{path.name}")
+    if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
+        size, cells, _ = scanned(path)
+        allow(path, size + CELL * cells)
     first, second, separator = _first_lines(path)
     header = first if not all(map(_is_number, first)) else None
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
-        size, cells, _ = scanned(path, separator)
-        allow(path, size + CELL * cells)
     frame = pandas.read_csv(
         path,
         sep=separator,
@@ -80,14 +80,14 @@ def opened(path: Path) -> Any:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def scanned(path: Path, separator: str = ",") -> tuple[int, int, bytes]:
+def scanned(path: Path) -> tuple[int, int, bytes]:
     """The number of bytes of a text file, after decompression, the number of its cells, and its end."""
     size, cells, end = 0, 0, b""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while piece := file.read(PIECE):
             if b"\0" in piece:
                 raise ValueError("it is not text: it has NUL characters")
-            size, cells = size + len(piece), cells + piece.count(separator.encode()) + piece.count(b"\n")
+            size, cells = size + len(piece), cells + sum(map(piece.count, (b"\t", b",", b";", b"\n")))
             end = (end + piece)[-LINE:]
     return size, cells, end
 

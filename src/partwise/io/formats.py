@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.validation import as_bytes
-from ..runtime.untrusted import UnreadableError, allow, limited, reading, size_of
+from ..runtime.untrusted import UnreadableError, allow, limited, reading
 from .arrays import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images
 from .matlab import read_mat
-from .sound import read_sound
+from .sound import SOUNDS, read_sound
 from .stores import read_hdf5, read_zarr
 from .table import LazyRows, Table
 from .volumes import read_nifti
@@ -47,7 +47,7 @@ FORMATS = (
     Format("HDF5", (".h5", ".hdf5"), read_hdf5),
     Format("images", (".png", ".pgm", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"), read_images, many=True),
     Format("NIfTI", (".nii", ".nii.gz"), read_nifti, many=True),
-    Format("sound", (".wav", ".flac", ".ogg"), read_sound),
+    Format("sound", SOUNDS, read_sound),
 )
 
 
@@ -72,7 +72,9 @@ def read(
     row_names : bool
         For tables: whether the first column holds row names; guessed by default.
     window, hop : int
-        For sound: samples per frame (default 1024), and between frame starts (default 256).
+        For sound: samples per frame (default 1024), and between frames (default 256).
+    rate : int
+        For sound: the samples per second that the file must have.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def read(
         raise ValueError(f"{paths[0]} and {paths[1]}: only images and NIfTI can be read from several files")
     with limited(as_bytes(max_bytes, "max_bytes")), reading(paths[0]):
         table = form.read(paths if form.many else paths[0], inner, **given)
-        allow(paths[0], 8 * sum(table.X.shape), sum(map(size_of, paths)))  # the least that a fit takes
+        allow(paths[0], 8 * sum(table.X.shape), *paths)  # the least that a fit takes
         table = (table.transposed() if transpose else table).checked()
     return replace(table, X=replace(table.X, source=table.source)) if isinstance(table.X, LazyRows) else table
 

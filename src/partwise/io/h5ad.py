@@ -31,7 +31,7 @@ def read_h5ad(path: Path, inner: str = "") -> Table:
     anndata = extra("anndata", "cells", "an .h5ad file")
     backed = path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
-        allow(path, claimed(file, ("X", "raw/X") if backed else ()))
+        allow(path, claimed(file, ("X/", "raw/X/") if backed else ()))
     adata = anndata.read_h5ad(path, backed="r" if backed else None)
     table = _table(adata, path, inner)
     return replace(table, home=path if table.shape == adata.shape else None)

@@ -38,11 +38,11 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
 
 
 def claimed(file: Any, left_out: tuple[str, ...] = ()) -> int:
-    """The memory that all datasets take, except those whose names begin with one of ``left_out``."""
+    """The memory that all datasets take, except those in one of the groups ``left_out``."""
     sizes: list[int] = []
 
     def visit(name: str, item: Any) -> None:
-        if hasattr(item, "dtype") and hasattr(item, "size") and not name.startswith(left_out):
+        if hasattr(item, "dtype") and hasattr(item, "size") and not f"{name}/".startswith(left_out):
             sizes.append((item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize))
 
     file.visititems(visit)

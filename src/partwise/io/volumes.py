@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.origins import Brain
-from ..runtime.untrusted import UnreadableError, allow, reading, size_of
+from ..runtime.untrusted import UnreadableError, allow, reading
 from ..statistics import Array
 from .table import Table, extra, numeric
 
@@ -32,7 +32,7 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
         np.float32, *(image.get_data_dtype() for image in images)
     )  # float32, as in nilearn, if precise enough
     width = math.prod(shape) if inside is None else int(np.count_nonzero(inside))
-    allow(paths[0], len(names) * width * kind.itemsize, sum(map(size_of, paths)))
+    allow(paths[0], len(names) * width * kind.itemsize, *paths)
     X = np.empty((len(names), width), dtype=kind)
     first = 0
     for image, path in zip(images, paths, strict=True):

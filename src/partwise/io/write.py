@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.origins import Brain
-from ..runtime.files import replacing
+from ..runtime.files import check_replaceable, replacing
 from ..statistics import Array
 from .table import Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
@@ -22,6 +22,12 @@ TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
 COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
 ACTIVATIONS = (*TABLES, ".npy")
+LIBRARIES = {  # and the extras that install them
+    **dict.fromkeys(NIFTI, (("nibabel", "brain"),)),
+    **dict.fromkeys((".h5", ".hdf5"), (("h5py", "stored"),)),
+    ".zarr": (("zarr", "stored"),),
+    ".h5ad": (("anndata", "cells"), ("h5py", "cells")),
+}
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> Path:
@@ -29,10 +35,17 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     target = Path(path)
     if endings and ending(target, endings) is None:
         raise ValueError(f"{target} has an unsupported extension; supported here are {' '.join(endings)}")
-    if target.is_dir() and ending(target, (".zarr",)) is None:
+    parent = Path(os.path.realpath(target)).parent  # of the file that a link points to
+    if os.path.isdir(target):
         raise OSError(f"{target} cannot be written: it is a folder")
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise OSError(f"{target} cannot be written: {target.parent} is not a writable folder")
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise OSError(f"{target} cannot be written: {parent} is not a writable folder")
+    try:
+        check_replaceable(target)
+    except OSError as error:
+        raise OSError(f"{target} cannot be written: {error.strerror}") from error
+    for module, name in LIBRARIES.get(ending(target, endings) or "", ()):
+        extra(module, name, f"writing {target.name}")
     return target
 
 

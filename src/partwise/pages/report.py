@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.origins import Sound
 from ..engine.summary import Model, Summary, summary
 from ..engine.validation import as_count
 from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.charts import distances
 from ..plotting.inline import as_svg
-from ..plotting.looks import Images, Places, look_of
+from ..plotting.looks import Images, Lines, Look, Places, look_of
 from ..runtime.files import replacing
 from ..version import __version__
 from .parts import gallery, table
@@ -88,7 +89,7 @@ def report(
         f"<header><h1>{heading}</h1>{opening(known)}</header>",
         facts(known),
         "<h2>Parts</h2>",
-        f"<p>{PICTURES[type(look).__name__]}</p>",
+        f"<p>{words_on_pictures(look, known)}</p>",
         gallery(known, look),
         charts(known),
         "<h2>Part by part</h2>",
@@ -153,6 +154,13 @@ def facts(known: Summary) -> str:
     return f'<dl class="facts">{"".join(boxes)}</dl>'
 
 
+def words_on_pictures(look: Look, known: Summary) -> str:
+    """How to read the plots of parts."""
+    if isinstance(look, Lines) and isinstance(known.origin, Sound):
+        return f"Spectra from 0 to {known.origin.frequencies[-1]:g} Hz; each part has its own scale."
+    return PICTURES[type(look).__name__]
+
+
 def charts(known: Summary) -> str:
     """Charts of the loss, the sparsity and the activations, as far as available."""
     drawn = {}
@@ -161,7 +169,8 @@ def charts(known: Summary) -> str:
     if not np.isnan(known.sparsity).all():
         drawn["Sparsity" + words_on_sparsity(known)] = sparsity_histogram(known, title="", figure=new_figure(*CHART))
     if known.activations is not None:
-        drawn["Activations"] = activations_map(known, ordered=True, figure=new_figure(*CHART))
+        ordered = not isinstance(known.origin, Sound)  # sound is shown over time
+        drawn["Activations"] = activations_map(known, ordered=ordered, figure=new_figure(*CHART))
     figures = (
         f'<figure class="chart"><figcaption>{label}</figcaption>{as_svg(picture, label)}</figure>'
         for label, picture in drawn.items()

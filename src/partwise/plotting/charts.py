@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.summary import Model, Summary, as_matrix, asked_intervals, summary
+from ..engine.origins import Origin, Sound
+from ..engine.summary import Model, Names, Summary, as_matrix, asked_intervals, summary
 from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
 from .figures import COLOURS, INK, Canvas, documented, line_style, new_figure, open_frame
@@ -168,7 +169,7 @@ def activations(
     title: str | None = None,
     figure: Canvas | None = None,
 ) -> Any:
-    """Plot the activations as a heat map: one row per sample, one column per part.
+    """Plot the activations as a heat map: one row per sample, one column per part; for sound, parts over time.
 
     Parameters
     ----------
@@ -185,12 +186,14 @@ def activations(
     >>> activations([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ordered=True).axes[0].images[0].get_array().data
     array([[3., 0.], [1., 0.], [0., 2.]])
     """
-    values, names = activations_of(model)
+    values, names, origin = activations_of(model)
     names = names if sample_names is None else list(sample_names)
     if names is not None and len(names) != len(values):
         raise ValueError(f"{len(names)} sample names for {len(values)} samples: give one per sample")
     n, r = values.shape
     words = [str(j) for j in range(r)] if labels is None else as_labels(labels, r)
+    if isinstance(origin, Sound) and not ordered:
+        return over_time(values, origin, words, title, figure)
     order = by_strongest_part(values) if ordered else np.arange(n)
     figure = figure or new_figure(max(3.2, min(1.6 + 0.24 * r, 8.0)), 4.2)
     axis = figure.subplots()
@@ -210,14 +213,33 @@ def activations(
     return figure
 
 
-def activations_of(model: Model) -> tuple[Array, Sequence[str] | None]:
-    """Activations (samples × r), and the sample names if the model has them."""
+def over_time(values: Array, sound: Sound, words: Sequence[str], title: str | None, figure: Canvas | None) -> Canvas:
+    """Plot the activations of sound: one row per part, over seconds."""
+    n, r = values.shape
+    figure = figure or new_figure(6.4, min(1.4 + 0.24 * r, 8.0))
+    axis = figure.subplots()
+    half = sound.hop / sound.rate / 2  # a frame is drawn around its centre
+    ends = (-half, sound.times(n)[-1] + half, r - 0.5, -0.5)
+    colours: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": full_scale(values)}
+    image = axis.imshow(values.T, extent=ends, aspect="auto", interpolation="nearest", **colours)
+    figure.colorbar(image, ax=axis, label="activation", shrink=0.8)
+    step = -(-r // 30)
+    axis.set_yticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
+    axis.set_xlabel("time (s)")
+    axis.set_ylabel("part")
+    if title:
+        axis.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def activations_of(model: Model) -> tuple[Array, Names | None, Origin | None]:
+    """Activations (samples × r), and the sample names and their origin if the model has them."""
     if not any(hasattr(model, name) for name in ("fit", "factors", "components")):
-        return as_matrix(model, "activations", "samples × parts"), None
+        return as_matrix(model, "activations", "samples × parts"), None, None
     known = summary(model)
     if known.activations is None:
         raise ValueError("this model stores no activations: use activations(model.transform(X))")
-    return as_matrix(known.activations, "activations", "samples × parts"), known.sample_names
+    return as_matrix(known.activations, "activations", "samples × parts"), known.sample_names, known.origin
 
 
 def by_strongest_part(values: Array) -> Array:

@@ -29,7 +29,7 @@ def gallery(
     mask: npt.ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
     x: npt.ArrayLike | None = None,
-    x_label: str = "feature",
+    x_label: str | None = None,
     top: int = 10,
     labels: bool | Sequence[str] = True,
     title: str | None = None,
@@ -45,13 +45,15 @@ def gallery(
         Shape of a part. (height, width): an image, white for zero and black for the maximum of the part. (x, y, z): the
         axial slice of the volume through its peak. None or a 1-tuple: a line. By default ``part_shape_`` of the model.
     kind : {"images", "volumes", "lines", "bars"}, optional
-        By default chosen by ``shape``; bars if ``shape`` is None and the features have names.
+        By default chosen by ``shape``; bars if ``shape`` is None and the features have names; lines over frequency for
+        sound.
     mask : array of bool, of shape ``shape``
         True at the features, if they do not fill the image or volume; by default the mask of the model.
     feature_names : sequence of str, optional
         By default ``feature_names_in_`` of the model.
     x, x_label
-        For lines: the positions of the features on the x-axis, and its label, such as ``"frequency (Hz)"``.
+        For lines: the positions of the features on the x-axis, and its label. By default the frequencies of sound, or
+        the numbers of the features.
     top : int
         Number of bars per part.
     labels : bool or sequence of str

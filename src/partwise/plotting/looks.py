@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.origins import Sound
 from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
 from ..statistics import Array
@@ -183,11 +184,14 @@ def look_of(
     kind: str | None = None,
     mask: npt.ArrayLike | None = None,
     x: npt.ArrayLike | None = None,
-    x_label: str = "feature",
+    x_label: str | None = None,
     top: int = 10,
 ) -> Look:
-    """The `Look` for the parts of ``summary``, by ``kind`` or by their shape."""
+    """The `Look` for the parts of ``summary``, by ``kind``, by their shape, or as spectra."""
     given = shape is not None
+    if x is None and isinstance(summary.origin, Sound):
+        x, x_label = summary.origin.frequencies, x_label or "frequency (Hz)"
+        kind = kind or (None if given else "lines")
     if mask is None and (not given or (summary.mask is not None and tuple(shape or ()) == summary.mask.shape)):
         mask = summary.mask
     mask = None if mask is None else as_mask(mask)
@@ -203,7 +207,7 @@ def look_of(
     if kind == "bars":
         return Bars(summary, as_count(top, "top"))
     if kind == "lines":
-        return Lines(as_abscissa(x, summary.n_features), x_label)
+        return Lines(as_abscissa(x, summary.n_features), x_label or "feature")
     if KINDS.get(len(shape)) != kind:
         raise ValueError(f"kind={kind!r} needs shape={'(height, width)' if kind == 'images' else '(x, y, z)'}")
     check_fit(summary, shape, mask, kind)

@@ -9,10 +9,9 @@ negative. Both moves are affine in v, so each round takes one pass over v. The w
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..runtime.arrays import Vector
 from ..runtime.compiled import kernel, loop
-from .careful import Vector, sparse_opt_select
+from .careful import sparse_opt_select
 from .fast import sums_about, threshold_norm
 
 WORST_GROWTH = 1e3  # the rounding error of the variance grows with its square; beyond this `careful` takes over
@@ -28,7 +27,7 @@ def sparse_opt_alternating(b: Vector, k: float, near: Vector | None, out: Vector
 
 
 @kernel
-def alternate(v: Any, k: float) -> bool:
+def alternate(v: Vector, k: float) -> bool:
     """Project v, in place; return False if rounding errors are too large."""
     centre, free = v[0], v.size
     s1, s2 = sums_about(v, centre)
@@ -48,7 +47,7 @@ def alternate(v: Any, k: float) -> bool:
 
 
 @loop
-def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
+def move_free(v: Vector, offset: float, slope: float) -> tuple[int, float, float]:
     """v ← (offset + slope·v)₊ where v > 0, else 0; return count, sum and sum of squares of the positive entries."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(v.size):
@@ -62,7 +61,7 @@ def move_free(v: Any, offset: float, slope: float) -> tuple[int, float, float]:
 
 
 @loop
-def move_all(v: Any, centre: float, offset: float, slope: float) -> tuple[int, float, float]:
+def move_all(v: Vector, centre: float, offset: float, slope: float) -> tuple[int, float, float]:
     """The first round: v ← (offset + slope·(v − centre))₊, with every entry free."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(v.size):

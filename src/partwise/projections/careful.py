@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..runtime.arrays import Vector
 from ..runtime.compiled import kernel, piece
-
-Vector = npt.NDArray[Any]
 
 NEAR_TIE = -1e-100  # depths above this are too small for their squares to be resolved beside the range
 DEEPEST = -1e100  # low enough to be outside every support, with a finite square
@@ -99,7 +96,7 @@ def write_support(x: Vector, chosen: Vector, k: float, out: Vector) -> None:
 
 
 @kernel
-def smallest_in_support(x: Any, k: float) -> float:
+def smallest_in_support(x: Vector, k: float) -> float:
     """The smallest depth in the support, by a quickselect that overwrites ``x``.
 
     v is in the support iff v exceeds the threshold of {x ≥ v}. All entries larger than such a v are in the support too.
@@ -126,7 +123,7 @@ def smallest_in_support(x: Any, k: float) -> float:
 
 
 @piece
-def xorshift(state: Any) -> Any:
+def xorshift(state: np.uint64) -> np.uint64:
     """The next state of Marsaglia's 64-bit xorshift generator."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
@@ -134,7 +131,7 @@ def xorshift(state: Any) -> Any:
 
 
 @piece
-def keep_below(x: Any, size: int, pivot: float) -> int:
+def keep_below(x: Vector, size: int, pivot: float) -> int:
     """Move the entries below the pivot, among the first ``size``, to the front; return their number. Branch-free."""
     n = 0
     for i in range(size):
@@ -144,7 +141,7 @@ def keep_below(x: Any, size: int, pivot: float) -> int:
 
 
 @piece
-def keep_above(x: Any, size: int, pivot: float) -> int:
+def keep_above(x: Vector, size: int, pivot: float) -> int:
     """As `keep_below`, for the entries above the pivot."""
     n = 0
     for i in range(size):

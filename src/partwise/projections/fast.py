@@ -15,12 +15,12 @@ Inputs that need many passes (geometric gaps), or with extreme scale or ties, ar
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import Vector
 from ..runtime.compiled import kernel, loop, piece
-from .careful import Vector, sparse_opt_select
+from .careful import sparse_opt_select
 
 MOST_PASSES = 20
 SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # the first guess for a long vector is the threshold of every 32nd entry
@@ -40,7 +40,7 @@ def first_guess(b: Vector, k: float) -> float:
 
 
 @kernel
-def solve(b: Any, k: float, out: Any, guess: float) -> float:
+def solve(b: Vector, k: float, out: Vector, guess: float) -> float:
     """Write the solution and return its threshold, or NaN if the passes from ``guess`` (NaN: none) fail."""
     d, s1, s2 = 0, 0.0, 0.0
     if not math.isnan(guess):
@@ -49,14 +49,14 @@ def solve(b: Any, k: float, out: Any, guess: float) -> float:
 
 
 @kernel
-def positive_sums(b: Any, a: float) -> tuple[float, float]:
+def positive_sums(b: Vector, a: float) -> tuple[float, float]:
     """Σ(b − a)₊ and Σ(b − a)₊²."""
     _, s1, s2 = sums_above(b, a)
     return s1, s2
 
 
 @piece
-def write_solution(b: Any, k: float, out: Any, a: float, d: int, s1: float, s2: float) -> float:
+def write_solution(b: Vector, k: float, out: Vector, a: float, d: int, s1: float, s2: float) -> float:
     """Write the solution and return its threshold, or NaN after too many passes or if rounding prevents it.
 
     The passes start from the sums above ``a``, or with all entries active if d ≤ k².
@@ -88,7 +88,7 @@ def threshold_norm(d: int, s1: float, s2: float, k: float) -> float:
 
 
 @loop
-def sums_above(b: Any, a: float) -> tuple[int, float, float]:
+def sums_above(b: Vector, a: float) -> tuple[int, float, float]:
     """|{b > a}|, Σ(b − a)₊ and Σ(b − a)₊². Branch-free."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(b.size):
@@ -100,7 +100,7 @@ def sums_above(b: Any, a: float) -> tuple[int, float, float]:
 
 
 @loop
-def sums_about(b: Any, c: float) -> tuple[float, float]:
+def sums_about(b: Vector, c: float) -> tuple[float, float]:
     """Σ(b − c) and Σ(b − c)²."""
     s1, s2 = 0.0, 0.0
     for i in range(b.size):
@@ -111,7 +111,7 @@ def sums_about(b: Any, c: float) -> tuple[float, float]:
 
 
 @loop
-def write_above(b: Any, a: float, offset: float, slope: float, out: Any) -> int:
+def write_above(b: Vector, a: float, offset: float, slope: float, out: Vector) -> int:
     """out ← (offset + slope·(b − a))₊; return the number of positive entries.
 
     Not their sum: a loop that reads one array and writes another is vectorised unless the two lie close together in

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from ..runtime.arrays import Array, Vector
 from .fast import positive_sums
 from .sets import as_sparsity, l1_norm, sparse_opt
 
@@ -42,7 +42,7 @@ class Grouped:
         """The set with the sparsity multiplied by ``share``."""
         return replace(self, sparsity=self.sparsity * share)
 
-    def __call__(self, b: npt.ArrayLike) -> npt.NDArray[Any]:
+    def __call__(self, b: npt.ArrayLike) -> Array:
         """The matrix in the set nearest to ``b``."""
         matrix = np.asarray(b)
         if matrix.ndim != 2 or not matrix.size:
@@ -63,7 +63,7 @@ class Grouped:
         return out
 
 
-def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[Any]:
+def shared_norms(columns: list[Vector], want: float) -> Vector:
     """The ℓ1 norms k_j, with mean ``want``, of the unit vectors nearest to ``columns``.
 
     k_j(a), the ℓ1 norm of (x_j − a)₊ normalised, decreases with a. Brent's method brackets the threshold with mean
@@ -74,7 +74,7 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
     high = max(float(c.max()) for c in columns)
     span = max(high - low, 1e-300)
 
-    def norms(a: float) -> npt.NDArray[Any]:
+    def norms(a: float) -> Vector:
         return np.array([norm_above(c, a) for c in columns])
 
     below, above = norms(low), norms(high)
@@ -102,7 +102,7 @@ def shared_norms(columns: list[npt.NDArray[Any]], want: float) -> npt.NDArray[An
     return np.asarray(np.clip(below + min(max(share, 0.0), 1.0) * (above - below), 1, math.sqrt(m)))
 
 
-def norm_above(x: npt.NDArray[Any], a: float) -> float:
+def norm_above(x: Vector, a: float) -> float:
     """‖(x − a)₊‖₁ / ‖(x − a)₊‖₂, or 1 (a single nonzero) if no entry is above a."""
     s1, s2 = positive_sums(x, a)
     return min(max(s1 / math.sqrt(s2), 1.0), math.sqrt(x.size)) if s2 > 0 else 1.0

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import Array, Vector
 from ..runtime.compiled import kernel, piece
 from .careful import keep_above, keep_below, xorshift
 
 
 @kernel
-def keep_largest(rows: Any, count: int, near: Any) -> None:
+def keep_largest(rows: Array, count: int, near: Array) -> None:
     """Keep the ``count`` largest positive entries of each row and set the others to zero, in place.
 
     Ties are broken by the larger value of ``near`` (same shape, or empty), then by position.
@@ -44,7 +44,7 @@ def keep_largest(rows: Any, count: int, near: Any) -> None:
 
 
 @piece
-def nth_largest(x: Any, size: int, n: int) -> float:
+def nth_largest(x: Vector, size: int, n: int) -> float:
     """The n-th largest of the first ``size`` entries of ``x``, which is overwritten, in expected linear time."""
     random = np.uint64(88172645463325252)
     pivot = math.nan

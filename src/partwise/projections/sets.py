@@ -22,8 +22,9 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ..runtime.arrays import Vector
 from .alternating import sparse_opt_alternating
-from .careful import ROUNDING, Vector
+from .careful import ROUNDING
 from .fast import positive_sums, sparse_opt_fast
 from .largest import keep_largest
 from .sorted import sparse_opt_sorted
@@ -36,12 +37,31 @@ METHODS = {"fast": sparse_opt_fast, "sorted": sparse_opt_sorted, "hoyer": sparse
 class Projection(Protocol):
     """A constraint set for the columns of a factor: any object with this ``__call__``."""
 
-    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The point of the set nearest to ``b``; ``near`` breaks ties."""
         ...
 
 
-def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
+@runtime_checkable
+class Normed(Protocol):
+    """A set that says whether all of its points have norm 1. Optional for a user's own set."""
+
+    @property
+    def unit_norm(self) -> bool:
+        """Whether all points have norm 1; False if every point may be multiplied by any positive number."""
+        ...
+
+
+@runtime_checkable
+class Relaxable(Protocol):
+    """A set with a less sparse form, for the gradual start. Optional for a user's own set."""
+
+    def relaxed(self, share: float) -> Projection:
+        """The set with the sparsity multiplied by ``share``."""
+        ...
+
+
+def as_vector(b: npt.ArrayLike, name: str = "b") -> Vector:
     """``b`` as a contiguous, finite, nonempty vector of float32 or float64."""
     if np.ma.isMaskedArray(b):
         raise ValueError(f"{name} is a masked array, and its mask would be lost: fill or remove the masked entries")
@@ -57,7 +77,7 @@ def as_vector(b: npt.ArrayLike, name: str = "b") -> npt.NDArray[Any]:
     return array
 
 
-def as_sparsity(value: Any, name: str = "sparsity") -> float:
+def as_sparsity(value: object, name: str = "sparsity") -> float:
     """``value`` as a float in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name}={value!r} is not a number: give one in [0, 1]")
@@ -88,7 +108,7 @@ class Checked:
         """Write the point nearest to ``b`` to ``out``, which may be ``near``."""
         raise NotImplementedError
 
-    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The point of the set nearest to ``b``; ``near`` breaks ties."""
         vector = as_vector(b)
         other = None if near is None else as_vector(near, "near").astype(vector.dtype, copy=False)
@@ -221,7 +241,9 @@ class AtMost(Checked):
 
 @dataclass(frozen=True)
 class FreeNorm(Checked):
-    """{t·y: t ≥ 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
+    """{t·y: t > 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
+
+    A column that is best at zero gets a norm too small to matter, because zeros have no sparsity.
 
     Parameters
     ----------
@@ -235,7 +257,7 @@ class FreeNorm(Checked):
     array([3.164, 1.854, 0.543, 0.   ])
     """
 
-    unit: Any
+    unit: Any  # Hoyer or HoyerBetween, as checked below
     keep: bool = False
 
     def __post_init__(self) -> None:
@@ -245,9 +267,11 @@ class FreeNorm(Checked):
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
         size = 0.0 if near is None else norm(near)
         self.unit.write(b, near / size if near is not None and size > 0 else None, out)
-        out *= norm(b) if self.keep else max(float(np.dot(out.astype(float), b)), 0.0)
+        kind, largest = np.finfo(out.dtype), norm(b)
+        wanted = largest if self.keep else float(np.dot(out.astype(float), b))
+        out *= max(wanted, float(kind.eps) * largest, float(kind.tiny / kind.eps))
 
-    def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+    def nearest(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The nearest point of the set, even if ``keep`` is set."""
         return replace(self, keep=False)(b, near)
 
@@ -270,13 +294,13 @@ def norm_ratio(b: Vector) -> float:
     return s1 / math.sqrt(s2) if s2 > 0 else 1.0
 
 
-def check_method(method: Any, name: str = "method") -> None:
+def check_method(method: object, name: str = "method") -> None:
     """Raise an error if ``method`` is not in `METHODS`."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"{name}={method!r} is not one of {', '.join(map(repr, METHODS))}")
 
 
-def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> npt.NDArray[Any]:
+def sparse_opt(b: npt.ArrayLike, k: float, *, method: Method = "fast") -> Vector:
     """Maximise bᵀy subject to y ≥ 0, ‖y‖₁ = k and ‖y‖₂ = 1: the paper's Algorithm 2, exactly and in linear time.
 
     All feasible y have the same norm, so the solution is also the projection of b onto the feasible set.

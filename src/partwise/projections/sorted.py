@@ -7,12 +7,12 @@ printed one divides by zero at p = k². It stops by the rule in the pseudocode, 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from ..runtime.arrays import Vector
 from ..runtime.compiled import kernel
-from .careful import Vector, write_by_support
+from .careful import write_by_support
 
 
 def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
@@ -21,7 +21,7 @@ def sparse_opt_sorted(b: Vector, k: float, near: Vector | None, out: Vector) -> 
 
 
 @kernel
-def smallest_of_sorted(a: Any, k: float) -> float:
+def smallest_of_sorted(a: Vector, k: float) -> float:
     """The smallest entry in the support: in descending order, the last one above the threshold of its predecessors."""
     s1, s2 = 0.0, 0.0
     larger = a[-1]

@@ -123,6 +123,8 @@ def carrier(sets: Sequence[Sets]) -> int | None:
 class TensorTask(Task):
     """The task of a tensor X."""
 
+    data: Tensor
+
     def read(self, X: Any) -> Tensor:
         """Validate X and wrap it as a tensor."""
         return as_tensor(X)

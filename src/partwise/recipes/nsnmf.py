@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from ..data import DivergenceData
+from ..data import DivergenceData, Sliced
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
@@ -61,7 +61,7 @@ def nsnmf(
     if kl:
         if task.options["kkt_tol"]:
             raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
-        data: Any = DivergenceData(task.whole(), smoothing)
+        data: Sliced = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), as_columns(None, task.r))] * 2
     else:
         data = WithMiddle(task.whole(), smoothing)

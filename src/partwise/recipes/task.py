@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Data, Matrix, Sliced, as_data, check_seen
+from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place
+from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
 from ..engine.loop import Result, factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
@@ -30,6 +30,8 @@ from ..engine.validation import (
     as_jobs,
     as_known,
     as_path,
+    seed_of,
+    warn_user,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -84,6 +86,8 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 class Task:
     """Validated X, number of components and options of a fit. `run` fits."""
 
+    data: Matrix | Chunked | Tensor
+
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
         self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
@@ -96,22 +100,26 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data: Any = self.read(X)
+        self.data = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
+        if self.r > min(self.data.shape[:2]):
+            n, which = min(zip(self.data.shape, ("samples", "features"), strict=False))
+            warn_user(f"n_components={self.r}, but X has only {n} {which}: use at most {n} components", UserWarning)
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
+        self.seed = seed_of(self.rng, self.options["random_state"]) if self.resumed is None else self.resumed.seed
         self.before = self.rng.bit_generator.state
         fixed = {name: self.options[name] for name in FIXED}
         self.known = [
-            as_known(rows, self.r, length, name, self.data.dtype)
+            as_known(rows, self.r, length, name, self.data.dtype, self.data)
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
 
-    def read(self, X: Any) -> Data:
+    def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
         data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
@@ -163,17 +171,19 @@ class Task:
                 **limits,
             )
 
-        own = blocks[: len(blocks) - len(more)]
+        sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
+        saved = self.checkpoint is not None or self.resumed is not None  # checksums take time
         problem = Problem(
             tuple(self.data.shape),
             self.data.dtype.name,
+            values_checksum(self.data) if saved else "",
             self.r,
             tuple(blocks),
             tuple(order),
             tuple(before),
             balance,
             revive,
-            name,
+            factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             dict(parameters or {}),
         )
         if self.resumed is not None:
@@ -187,12 +197,12 @@ class Task:
                 few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
-                factors = [*self.scaled_start(start, [b.sets for b in own], scaled), *more]
-            random = {"before": self.before, "after": self.rng.bit_generator.state}
+                factors = [*self.scaled_start(start, sets, scaled), *more]
+            random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
-        return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+        return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
     def gradual(
         self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
@@ -271,6 +281,7 @@ class Task:
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
+        assert not isinstance(self.data, Tensor)
         factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
         if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
             factors[0][self.data.unseen] = 0

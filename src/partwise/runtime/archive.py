@@ -20,16 +20,15 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..version import __version__
+from .arrays import Array
 from .files import replacing
 from .npy import read_member
 from .untrusted import FLOOR, RATIO, allow, reading
 from .untrusted import UnreadableError as UnreadableError
 
-Array = npt.NDArray[Any]
 Header = dict[str, Any]
 
 FORMAT = (1, 0)  # major, minor: readers accept any minor version, and major versions up to their own
@@ -40,7 +39,7 @@ NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 PARTS = ("values", "indices", "starts")  # the members of a sparse array, in CSR form
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def write(path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
     """Write a JSON-serialisable header and numeric arrays, atomically (`files.replacing`).
 
     >>> import tempfile
@@ -53,7 +52,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         fill(file, header, arrays)
 
 
-def fill(file: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def fill(file: IO[bytes], header: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
     """Write the archive and its digest to an open file."""
     members: dict[str, Array] = {}
     table: dict[str, Any] = {}

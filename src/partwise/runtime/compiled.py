@@ -24,6 +24,8 @@ from numba.core.caching import FunctionCache
 from numba.core.event import Event, Listener, register
 from numba.core.sigutils import normalize_signature
 
+from .threads import in_child
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger("partwise")
@@ -53,7 +55,7 @@ def loop(function: Function) -> Function:
     return _compile(function, forceinline=True, no_cpython_wrapper=True)
 
 
-def _compile(function: Function, **options: Any) -> Function:
+def _compile(function: Function, **options: bool | str) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(all="ignore")(function)  # compiled code does not warn of overflow either
     compiled = numba.njit(**OPTIONS, **options)(function)
@@ -66,7 +68,7 @@ def _compile(function: Function, **options: Any) -> Function:
     return compiled
 
 
-def source_files(function: Callable[..., Any]) -> frozenset[str]:
+def source_files(function: Callable[..., object]) -> frozenset[str]:
     """The files that a compiled kernel depends on: its own, those of the pieces it imports, and this one."""
     imported: list[frozenset[str]] = [getattr(value, "files", frozenset()) for value in function.__globals__.values()]
     return frozenset({function.__code__.co_filename, __file__}).union(*imported)
@@ -85,11 +87,11 @@ class Cache(FunctionCache):  # type: ignore[misc]
     return the wrong version if two processes write the first two versions of a kernel at the same time.
     """
 
-    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+    def __init__(self, function: Callable[..., object], stamp: str) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = stamp
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: object, target_context: object) -> Any:
         """The compiled function for this signature, or None."""
         try:
             found = super().load_overload(sig, target_context)
@@ -98,7 +100,7 @@ class Cache(FunctionCache):  # type: ignore[misc]
             return None
         return found if found is None or found.signature.args == tuple(normalize_signature(sig)[0]) else None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: object, data: object) -> None:
         """Store a compiled function, if possible."""
         for _ in range(2):
             try:
@@ -113,14 +115,18 @@ class Compiling(Listener):  # type: ignore[misc]
     """Measures the time spent compiling and loading kernels, and announces compilation once per process."""
 
     def __init__(self) -> None:
-        self.active, self.since, self.seconds, self.announced = 0, 0.0, 0.0, False
-        self.lock = threading.Lock()
+        self.since, self.seconds, self.announced = 0.0, 0.0, False
+        self.forget()
 
-    def timed(self, compile_for: Callable[..., Any]) -> Callable[..., Any]:
+    def forget(self) -> None:
+        """Forget the threads that compile now."""
+        self.active, self.lock = 0, threading.Lock()
+
+    def timed(self, compile_for: Callable[..., object]) -> Callable[..., object]:
         """Wrap numba's compile step to measure its time. Time in which several threads compile counts once."""
 
         @wraps(compile_for)
-        def compile_timed(*args: Any, **kwargs: Any) -> Any:
+        def compile_timed(*args: object, **kwargs: object) -> object:
             with self.lock:
                 if not self.active:
                     self.since = time.perf_counter()
@@ -155,6 +161,7 @@ class Compiling(Listener):  # type: ignore[misc]
 
 compiling = Compiling()
 register("numba:compile", compiling)
+in_child(compiling.forget)
 
 
 def clock() -> float:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
+from zlib import crc32
+
+MACHINE = f"{crc32(platform.node().encode()):08x}"
+TEMPORARY = re.compile(r"\.partwise-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,9})-[a-z0-9_]{8}\.tmp")
+DAY = 24 * 3600  # seconds
 
 
 @contextmanager
@@ -26,12 +35,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     all of it ['a.txt']
     """
     target = Path(os.path.realpath(path))  # replace the target of a link, not the link
-    if target.exists() and not target.is_file():
-        raise FileExistsError(f"{target} exists and is not a regular file: remove it, or give another name")
-    with _folder_beside(target) as folder:
-        fresh = Path(folder, target.name)
+    with _beside(target) as fresh:
         yield fresh
-        for home, _, names in os.walk(folder):
+        for home, _, names in os.walk(fresh.parent):
             for name in names:
                 with open(Path(home, name), "rb+") as file:
                     os.fsync(file.fileno())
@@ -43,25 +49,49 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that `replacing` would raise, without writing anything."""
-    _folder_beside(Path(os.path.realpath(path))).cleanup()
+    """Raise the OSError that `replacing` would raise. ``path`` stays unchanged."""
+    with _beside(Path(os.path.realpath(path))) as fresh:
+        fresh.touch()
 
 
-def leftovers(path: str | os.PathLike[str]) -> list[Path]:
-    """Temporary folders left by processes that were killed while writing ``path``."""
-    target = Path(os.path.realpath(path))
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.tmp")
-    return [entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name)]
-
-
-def _folder_beside(target: Path) -> TemporaryDirectory[str]:
-    """Create a private temporary folder on the same disk as ``target``."""
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Yield a path with the name of ``target`` in a new private folder on the same disk. Errors name ``target``."""
+    if os.path.lexists(target) and not os.path.isfile(target):
+        raise FileExistsError(errno.EEXIST, "it is not a regular file: give another name", os.fspath(target))
+    remove_abandoned(target.parent)
+    prefix = f".partwise-{MACHINE}-{os.getpid()}-"
     try:
-        return TemporaryDirectory(
-            prefix=f".{target.name}.", suffix=".tmp", dir=target.parent, ignore_cleanup_errors=True
-        )
-    except OSError as error:  # report the target's path, not the temporary one
-        raise type(error)(error.errno, error.strerror, os.fspath(target)) from None
+        with TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=target.parent, ignore_cleanup_errors=True) as folder:
+            yield Path(folder, target.name)
+    except OSError as error:
+        if error.errno is None or (error.filename is not None and prefix not in str(error.filename)):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary folders of our own processes that were killed while they wrote to ``folder``."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            made = TEMPORARY.fullmatch(entry.name)
+            if made and entry.is_dir(follow_symlinks=False) and _abandoned(entry, made):
+                rmtree(entry, ignore_errors=True)
+
+
+def _abandoned(entry: os.DirEntry[str], made: re.Match[str]) -> bool:
+    """Whether a temporary folder is ours and its process is dead, or has written nothing for a day."""
+    if hasattr(os, "getuid") and entry.stat(follow_symlinks=False).st_uid != os.getuid():
+        return False
+    if made["machine"] == MACHINE and os.name == "posix":  # elsewhere os.kill would end the process
+        try:
+            os.kill(int(made["process"]), 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+    files = (Path(home, name) for home, _, names in os.walk(entry) for name in (".", *names))
+    return max((file.lstat().st_mtime for file in files), default=0) < time.time() - DAY
 
 
 def _flush_folder(path: str | os.PathLike[str]) -> None:

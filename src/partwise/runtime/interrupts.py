@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 _watching: list[list[int]] = []
 
@@ -26,7 +26,7 @@ def interrupts() -> Iterator[list[int]]:
         yield _watching[-1]
         return
 
-    def note(number: int, frame: Any) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
         signal.signal(signal.SIGINT, before)
 

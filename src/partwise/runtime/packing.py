@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-Array = npt.NDArray[Any]
+from .arrays import Array, Sparse
+
 Classes = Mapping[str, type[Any]]
 KINDS: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "tuple[Projection, ...]": tuple}
 
@@ -32,7 +32,7 @@ class StorageError(TypeError):
     """Raised for a value that cannot be stored in a file."""
 
 
-def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {}) -> Any:  # noqa: B006
+def packed(value: object, name: str, arrays: dict[str, Array], known: Classes = {}) -> Any:  # noqa: B006
     """Convert ``value`` for JSON, and add its arrays to ``arrays`` under names that begin with ``name``.
 
     >>> arrays = {}
@@ -42,7 +42,7 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
     {'state.last': array([1., 1., 1.])}
     """
 
-    def inside(items: Mapping[str, Any]) -> dict[str, Any]:
+    def inside(items: Mapping[str, object]) -> dict[str, Any]:
         keys = {key: key if key.isascii() and key.isidentifier() else str(i) for i, key in enumerate(items)}
         return {key: packed(item, f"{name}.{keys[key]}", arrays, known) for key, item in items.items()}
 
@@ -58,7 +58,7 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
         arrays[name] = np.asarray(value)
         return {"array": name}
     if sp.issparse(value):
-        matrix: Any = value
+        matrix: Sparse = value
         return {"sparse": packed(matrix.toarray(), name, arrays)["array"]}
     if isinstance(value, list | tuple):
         items = list(inside({str(i): item for i, item in enumerate(value)}).values())
@@ -68,7 +68,7 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
     if isinstance(value, dict) and all(isinstance(key, int | np.integer) for key in value):
         numbered = inside({str(key): item for key, item in value.items()})
         return {"numbered": [[int(key), item] for key, item in numbered.items()]}
-    if known.get(type(value).__name__) is type(value):
+    if is_dataclass(value) and known.get(type(value).__name__) is type(value):
         return {
             "value": type(value).__name__,
             "fields": inside({f.name: getattr(value, f.name) for f in fields(value)}),
@@ -76,7 +76,7 @@ def packed(value: Any, name: str, arrays: dict[str, Array], known: Classes = {})
     raise StorageError(f"{name} has type {type(value).__name__}, which cannot be stored in a file")
 
 
-def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> Any:  # noqa: B006
+def unpacked(plain: object, arrays: Mapping[str, Array], known: Classes = {}) -> Any:  # noqa: B006
     """Invert `packed`; raise ValueError for anything that `packed` does not return.
 
     >>> unpacked({"tuple": [0.2, {"float": "inf"}]}, {})
@@ -104,7 +104,7 @@ def unpacked(plain: Any, arrays: Mapping[str, Array], known: Classes = {}) -> An
     raise ValueError(f"{str(plain)[:60]} is not a valid value")
 
 
-def construct(kind: type[Any], values: Mapping[str, Any]) -> Any:
+def construct(kind: type[Any], values: Mapping[str, object]) -> Any:
     """Construct a frozen dataclass after checking the types of its fields."""
     for field in fields(kind):
         want = KINDS.get(str(field.type))

@@ -10,25 +10,34 @@ A fit also reuses its scratch memory: allocating it anew in every pass costs as 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-Array = npt.NDArray[Any]
+from .arrays import Array, DType
+
+T = TypeVar("T")
+
 
 ALONE = 1e7  # multiplications below which a second thread does not pay
 LEAST = 512  # minimum number of rows per thread in a product
 
 _threads: ContextVar[int] = ContextVar("threads", default=1)  # number of threads of the current fit
-_scratch: ContextVar[dict[Any, Array] | None] = ContextVar("scratch", default=None)
+_scratch: ContextVar[dict[tuple[tuple[int, ...], DType], Array] | None] = ContextVar("scratch", default=None)
+
+
+def in_child(renew: Callable[[], Any]) -> None:
+    """Call ``renew`` in every process forked from this one, where threads are gone and locks may stay taken."""
+    if hasattr(os, "register_at_fork"):  # missing on Windows
+        os.register_at_fork(after_in_child=renew)
 
 
 @cache
@@ -41,6 +50,9 @@ def controller() -> Any:
 def pool(threads: int) -> ThreadPoolExecutor:
     """A pool of worker threads, reused by later fits."""
     return ThreadPoolExecutor(threads, thread_name_prefix="partwise")
+
+
+in_child(pool.cache_clear)
 
 
 def blas_threads() -> int:
@@ -67,7 +79,7 @@ def fitting_threads(multiplications: float, n_threads: int | None = None) -> Ite
         _scratch.reset(kept)
 
 
-def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
+def scratch(shape: tuple[int, ...], dtype: DType) -> Array:
     """An uninitialised array. Within a fit, each call with the same arguments returns the same array."""
     kept = _scratch.get()
     if kept is None:
@@ -77,7 +89,7 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     return kept[shape, dtype]
 
 
-def in_parts(task: Callable[[int, int], Any], size: int, least: int) -> list[Any]:
+def in_parts(task: Callable[[int, int], T], size: int, least: int) -> list[T]:
     """Run ``task(first, end)`` on equal parts of ``range(size)``, one per thread, and return the results in order.
 
     Each part has at least ``least`` elements. The parts depend only on the size and the number of threads, so that

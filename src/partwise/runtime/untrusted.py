@@ -43,21 +43,21 @@ def limited(max_bytes: int | None) -> Iterator[None]:
         _max_bytes.reset(token)
 
 
-def allow(path: str | os.PathLike[str], claimed: int, held: int | None = None) -> None:
-    """Raise `UnreadableError` if a file of ``held`` bytes on disk claims too many bytes of memory.
+def allow(path: str | os.PathLike[str], claimed: int, *others: str | os.PathLike[str]) -> None:
+    """Raise `UnreadableError` if a file, or several together, would take ``claimed`` bytes of memory, and may not.
 
-    A file may take as many bytes as it has. If it is compressed, it may take a thousand times as many, up to half of
-    the free memory.
+    Files may take as many bytes as they have. If they are compressed, they may take a thousand times as many, up to
+    half of the free memory.
 
-    >>> allow("tiny.npz", 10**7, held=70)
-    >>> allow("tiny.npz", 10**9, held=70)
+    >>> allow(os.devnull, 10**7)
+    >>> allow(os.devnull, 10**9)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    partwise.runtime.untrusted.UnreadableError: tiny.npz takes 1.0 GB of memory but has only 70 B on disk; the limit is 268.4 MB: raise max_bytes if you trust the file
-    """  # noqa: E501
+    partwise.runtime.untrusted.UnreadableError: ... takes 1.0 GB of memory but has only 0 B on disk; the limit is ...
+    """
     limit = _max_bytes.get()
-    if claimed <= FLOOR and limit is None:
+    if claimed <= (FLOOR if limit is None else limit):
         return
-    held = size_of(path) if held is None else held
+    held = sum(map(size_of, {path, *others}))
     if limit is None:
         limit = max(FLOOR, held, min(RATIO * held, free_memory() // 2))
     if claimed > limit:

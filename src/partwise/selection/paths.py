@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -11,7 +10,7 @@ import numpy as np
 
 from ..engine.loop import Result
 from ..engine.metrics import match_parts
-from ..engine.validation import CapacityWarning
+from ..engine.natural import no_advice
 from ..recipes import ssnmf
 from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram
@@ -37,8 +36,7 @@ class Plan:
 
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
-        with interrupts() as interrupted, warnings.catch_warnings():
-            warnings.simplefilter("ignore", CapacityWarning)  # the held-out error shows it
+        with interrupts() as interrupted, no_advice():  # the held-out error shows it
             result = ssnmf(
                 split.seen,
                 rank,

@@ -26,7 +26,7 @@ class SearchRecords:
         self.path, self.seed = path, seed
         self.settings = json.loads(json.dumps(settings))  # as a file returns them
         self.records: dict[tuple[int, int], Record] = {}
-        if path is not None and path.exists():
+        if path is not None and os.path.exists(path):  # False for a name that is too long
             self._resume(path)
         else:
             self._write()  # fail now, not after the first fits, if the path is not writable

@@ -9,7 +9,6 @@ sparse NNLS and reverse sparse NNLS, for NMFL0-H.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ..projections import Nonnegative
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from .interface import Columns, Sets, State, Support, Update
-from .pivot import Pivot, cholesky, grow_support, room, solve_support
+from .pivot import Pivot, cholesky, grow_support, solve_support, work_arrays
 from .sequential import Sequential
 
 
@@ -58,16 +57,16 @@ class Coding(Update):
         if self.reverse:
             full, _ = Pivot()(factor, stats, Columns.same(Nonnegative(), len(sets)), {})
             solution = np.divide(full, scale, out=np.zeros(full.shape), where=scale > 0)
-            shrink_rows(solution, cross, gram, self.nonzeros, *room(len(gram)))
+            shrink_rows(solution, cross, gram, self.nonzeros, *work_arrays(len(gram)))
         else:
             solution = np.zeros(cross.shape)
-            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros, *room(len(gram)))
+            grow_support(solution, cross, gram, np.arange(len(cross)), self.nonzeros, *work_arrays(len(gram)))
         factor[...] = solution * scale
         return factor, {"calls": calls + 1}
 
 
 @kernel
-def shrink_rows(h: Any, cross: Any, gram: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
+def shrink_rows(h: Array, cross: Array, gram: Array, most: int, factor: Array, vectors: Array, places: Array) -> None:
     """Drop the smallest entry of a row and solve again, until ``most`` remain. Entries that turn negative go, too."""
     r = gram.shape[0]
     x, y, passive, members = vectors[0], vectors[1], places[0], places[1]

@@ -15,13 +15,12 @@ programming", JMLR 7 (2006): TPC.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..projections import FreeNorm, Hoyer, HoyerBetween
-from ..projections.sets import l1_norm
+from ..projections import FreeNorm, Projection
 from ..statistics import Array, Stats
 from .interface import Sets, State, Update
 
@@ -53,12 +52,12 @@ class Cone(Update):
         unit[unit == 0] = 1
         loss = stats.loss(factor)
         if not state.get("started", False):
-            free = settled(solve_cone(solver, factor, stats, ends, unit, planes=False), factor, sets)
+            free = projected(solve_cone(solver, factor, stats, ends, unit, planes=False), factor, sets)
             if stats.loss(free) < loss:
                 factor, loss = free, stats.loss(free)
         for _ in range(self.rounds):
             touching = np.array([f if f.any() else sets[j](stats.cross[:, j]) for j, f in enumerate(factor.T)]).T
-            moved = settled(solve_cone(solver, touching, stats, ends, unit, planes=True), factor, sets)
+            moved = projected(solve_cone(solver, touching, stats, ends, unit, planes=True), factor, sets)
             better = stats.loss(moved)
             if not better < loss:
                 break
@@ -68,7 +67,7 @@ class Cone(Update):
         return factor, {"started": True}
 
 
-def load_clarabel() -> Any:
+def load_clarabel() -> ModuleType:
     """Import the solver. Raises ImportError with the command that installs it."""
     try:
         import clarabel  # type: ignore[import-untyped, unused-ignore]
@@ -77,17 +76,14 @@ def load_clarabel() -> Any:
     return clarabel
 
 
-def norm_ends(s: Any, m: int) -> tuple[float, float]:
+def norm_ends(s: Projection, m: int) -> tuple[float, float]:
     """(c(hi), c(lo)), the bounds of ‖x‖₁/‖x‖₂."""
-    unit = s.unit if isinstance(s, FreeNorm) else None
-    if isinstance(unit, Hoyer):
-        return l1_norm(unit.sparsity, m), l1_norm(unit.sparsity, m)
-    if isinstance(unit, HoyerBetween):
-        return l1_norm(1.0 if unit.hi is None else unit.hi, m), l1_norm(0.0 if unit.lo is None else unit.lo, m)
-    raise ValueError(f"Cone does not support the set {s!r}: use FreeNorm(Hoyer(…)) or FreeNorm(HoyerBetween(…))")
+    if not isinstance(s, FreeNorm):
+        raise ValueError(f"Cone does not support the set {s!r}: use FreeNorm(Hoyer(…)) or FreeNorm(HoyerBetween(…))")
+    return s.unit.l1_range(m)
 
 
-def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
+def projected(solution: Array | None, factor: Array, sets: Sets) -> Array:
     """Project a solution to the sets, in the factor's precision. Without a solution, return the factor."""
     if solution is None:
         return factor
@@ -96,7 +92,9 @@ def settled(solution: Array | None, factor: Array, sets: Sets) -> Array:
     return np.asfortranarray(moved)
 
 
-def solve_cone(clarabel: Any, factor: Array, stats: Stats, ends: Array, unit: Array, planes: bool) -> Array | None:
+def solve_cone(
+    clarabel: ModuleType, factor: Array, stats: Stats, ends: Array, unit: Array, planes: bool
+) -> Array | None:
     """min ½⟨FᵀF, gram⟩ − ⟨F, cross⟩ over the cones (and the half-spaces at ``factor``); None if the solver fails.
 
     Columns are scaled by √G_jj and by the size of cross, so that the solver's tolerances are appropriate.

@@ -9,7 +9,7 @@ factorization", KDD 2011.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Greedy(Update):
 
 
 @kernel
-def descend_rows(columns: Any, cross: Any, gram: Any, tol: float) -> None:
+def descend_rows(columns: Array, cross: Array, gram: Array, tol: float) -> None:
     """min ½·hᵀGh − cᵀh over h ≥ 0 for every row, with at most r² changes."""
     r, rows = columns.shape
     h = np.empty(r)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
 from ..projections.largest import keep_largest
-from ..projections.sets import Checked
+from ..projections.sets import Checked, Normed, Relaxable
 from ..statistics import Array, Stats
 
 State = dict[str, Any]
@@ -91,16 +92,6 @@ def require_nonnegative(sets: Sets, who: str) -> None:
         raise ValueError(f"{who} supports y ≥ 0 only, not {other!r}: use Sequential, Gradient or Multiplicative")
 
 
-def has_unit_norm(projection: Projection) -> bool | None:
-    """Whether all points of a set have norm 1; None if a user's own set does not say so."""
-    return getattr(projection, "unit_norm", None)
-
-
-def solved_fast(projection: Projection) -> TypeGuard[Hoyer | HoyerBetween]:
-    """Whether `fast.write_solution` can compute the projection."""
-    return isinstance(projection, Hoyer | HoyerBetween) and projection.method == "fast"
-
-
 def write_nearest(projection: Projection, b: Array, near: Array | None, out: Array, checked: bool = True) -> None:
     """Write the projection of ``b`` to ``out``, which may be ``near``. Without ``checked``, ``b`` is validated."""
     if checked and isinstance(projection, Checked):
@@ -135,33 +126,30 @@ class Columns:
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """Columns that are kept fixed."""
         return tuple(j for j, s in enumerate(self.sets) if isinstance(s, Kept))
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether the only constraint is y ≥ 0, so that rows are independent of each other."""
         return all(isinstance(s, Nonnegative | Kept) for s in self.sets)
 
     @cached_property
     def unit_norm(self) -> bool:
-        """Whether every column has norm 1, so that the other factor carries the scale."""
-        return all(has_unit_norm(s) is True for s in self.sets)
+        return all(isinstance(s, Normed) and s.unit_norm for s in self.sets)
 
     @cached_property
     def scale_free(self) -> bool:
-        """Whether every column may be multiplied by any positive number."""
-        return all(has_unit_norm(s) is False for s in self.sets if not isinstance(s, Kept))
+        return all(isinstance(s, Normed) and not s.unit_norm for s in self.sets if not isinstance(s, Kept))
 
     @property
     def by_rows(self) -> bool:
-        """Whether each row has a set of its own."""
         return self.nonnegative
 
     def l1_ranges(self, m: int) -> Array:
-        """The bounds of ‖y‖₁ for each column of length ``m``; nan for sets that the kernel cannot solve."""
         if m not in self._ranges:
-            self._ranges[m] = np.array([s.l1_range(m) if solved_fast(s) else (np.nan, np.nan) for s in self.sets])
+            ranges = self._ranges[m] = np.full((len(self), 2), np.nan)
+            for j, s in enumerate(self.sets):
+                if isinstance(s, Hoyer | HoyerBetween) and s.method == "fast":
+                    ranges[j] = s.l1_range(m)
         return self._ranges[m]
 
     @cached_property
@@ -170,7 +158,7 @@ class Columns:
 
     def relaxed(self, share: float) -> Columns:
         """The sets with their sparsity multiplied by ``share``. Sets without a relaxed form are unchanged."""
-        return Columns(tuple(s.relaxed(share) if hasattr(s, "relaxed") else s for s in self.sets))
+        return Columns(tuple(s.relaxed(share) if isinstance(s, Relaxable) else s for s in self.sets))
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Project every column of ``factor`` to its set, in place."""
@@ -182,8 +170,23 @@ class Columns:
         return factor
 
 
+class Joint:
+    """The base class of sets that join the columns of a factor, which the kernel of `Sequential` cannot solve."""
+
+    r: int
+    nonnegative = False
+    kept = ()
+
+    def __len__(self) -> int:
+        return self.r
+
+    def l1_ranges(self, m: int) -> Array:
+        """All nan: the kernel cannot solve these sets."""
+        return np.full((self.r, 2), np.nan)
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(Joint):
     """The same set for each row of a factor with ``r`` columns: for example a number of nonzeros for each sample.
 
     >>> from partwise.projections import AtMost
@@ -194,22 +197,13 @@ class Rows:
 
     row: Projection
     r: int
-    nonnegative = False
     unit_norm = False
     scale_free = True
     by_rows = True
-    kept = ()
-
-    def __len__(self) -> int:
-        return self.r
 
     def __getitem__(self, j: int) -> Projection:
         """The set of one column while the others are fixed: its zeros stay zero."""
         return Support()
-
-    def l1_ranges(self, m: int) -> Array:
-        """All nan: the kernel cannot solve these sets."""
-        return np.full((self.r, 2), np.nan)
 
     def relaxed(self, share: float) -> Rows:
         """Return the same sets: they have no relaxed form."""
@@ -231,7 +225,7 @@ class Kept:
 
     unit_norm = True  # its norm is fixed, so the other factor carries the scale
 
-    def __call__(self, b: Any, near: Any = None) -> Array:
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Array:
         """Return the only point of the set."""
         return np.array(b if near is None else near)
 
@@ -240,46 +234,37 @@ class Kept:
 class Support:
     """{y ≥ 0, zero where ``near`` is zero}; without ``near`` {y ≥ 0}."""
 
-    def __call__(self, b: Any, near: Any = None) -> Array:
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Array:
         """Return the point of the set nearest to ``b``."""
         y = np.maximum(b, 0)
-        return y if near is None else np.where(near > 0, y, 0)
+        return y if near is None else np.where(np.asarray(near) > 0, y, 0)
 
 
 @dataclass(frozen=True)
-class Present:
+class SameSparsity:
     """{y ≥ 0 of unit norm with the sparsity of ``near``}; without ``near``, with sparsity ``mean``."""
 
     mean: float
     unit_norm = True
 
-    def __call__(self, b: Any, near: Any = None) -> Array:
+    def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Array:
         """Return the point of the set nearest to ``b``."""
         return Hoyer(self.mean if near is None else float(hoyer_sparsity(near)))(b, near)
 
 
 @dataclass(frozen=True)
-class WholeFactor:
+class WholeFactor(Joint):
     """One set for a whole factor with ``r`` columns, whose mean sparsity is fixed."""
 
     group: Grouped
     r: int
-    nonnegative = False
     unit_norm = True
     scale_free = False
     by_rows = False
-    kept = ()
-
-    def __len__(self) -> int:
-        return self.r
 
     def __getitem__(self, j: int) -> Projection:
         """The set of one column while the others are fixed: its own sparsity."""
-        return Present(self.group.sparsity)
-
-    def l1_ranges(self, m: int) -> Array:
-        """All nan: the kernel cannot solve these sets."""
-        return np.full((self.r, 2), np.nan)
+        return SameSparsity(self.group.sparsity)
 
     def relaxed(self, share: float) -> WholeFactor:
         """The set with its mean sparsity multiplied by ``share``."""

@@ -8,11 +8,10 @@ D. D. Lee and H. S. Seung, "Algorithms for non-negative matrix factorization", N
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..statistics import Array
+from ..statistics import Array, Ratios, Stats
 from .interface import Sets, State, Update
 
 
@@ -20,8 +19,12 @@ from .interface import Sets, State, Update
 class Divergence(Update):
     """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs its own pass over X."""
 
-    def __call__(self, factor: Array, stats: Any, sets: Sets, state: State) -> tuple[Array, State]:
-        """Improve ``factor`` in place; ``stats`` are `Ratios`."""
-        scale = np.divide(1, stats.sums, out=np.zeros_like(stats.sums), where=stats.sums > 0)
-        factor *= stats.numerator * scale.astype(factor.dtype)
+    def __call__(self, factor: Array, stats: Stats | Ratios, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve ``factor`` in place. Raises ValueError for the statistics of the squared loss."""
+        if not isinstance(stats, Ratios):
+            raise ValueError(
+                "Divergence needs data with the Kullback–Leibler divergence as its loss: use DivergenceData"
+            )
+        used = stats.sums > 0
+        factor *= np.divide(stats.numerator, stats.sums, out=np.zeros_like(stats.numerator), where=used, dtype=float)
         return factor, state

@@ -33,8 +33,8 @@ class Multiplicative(Update):
     repeats : int
         Updates for the same statistics.
     epsilon : float
-        Added to the denominator, as in the paper, but relative to the largest denominator of the row, so that X may
-        have any scale.
+        Added to the denominator, as in the paper, but relative to the largest denominator of the row, each in units of
+        √G_jj, so that X and every column may have any scale.
     l1 : float
         The ℓ1 penalty that was subtracted from cross. It is moved to the denominator (Hoyer 2002; y ≥ 0 only).
     """
@@ -47,19 +47,37 @@ class Multiplicative(Update):
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
-        gram = stats.gram.astype(factor.dtype)
-        for _ in range(self.repeats):
-            model = product(gram, factor.T).T
-            if sets.nonnegative:
-                wanted = np.maximum(stats.cross + factor.dtype.type(self.l1), 0)
-                small = np.maximum(self.epsilon * model.max(axis=1), 1e-30 * wanted.max(axis=1))  # keeps ratios finite
-                model += np.maximum(small + self.l1, np.finfo(factor.dtype).tiny).astype(factor.dtype)[:, None]
-                np.divide(wanted, model, out=model)
-                factor *= model
-            else:
-                model -= stats.cross
-                norms = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(factor.dtype).tiny)
-                weights = gram @ norms / norms
-                for j in np.flatnonzero(gram.diagonal() > 0).tolist():
-                    factor[:, j] = sets[j](factor[:, j] - model[:, j] / weights[j], near=factor[:, j])
+        gram = stats.divisors(factor.dtype)
+        if sets.nonnegative:
+            self.scale_entries(factor, stats.cross, gram)
+        else:
+            self.project_columns(factor, stats.cross, gram, sets)
         return factor, state
+
+    def scale_entries(self, factor: Array, cross: Array, gram: Array) -> None:
+        """Update under y ≥ 0, with the other factor's columns scaled to norm 1, which does not change the ratios."""
+        norms = np.sqrt(gram.diagonal())
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        l1 = factor.dtype.type(self.l1) * inverse
+        wanted = cross * inverse
+        if self.l1:
+            wanted += l1
+        np.maximum(wanted, 0, out=wanted)
+        least = np.maximum(1e-30 * wanted.max(axis=1), np.finfo(factor.dtype).tiny)  # keeps ratios finite
+        scaled = gram * inverse[:, None]
+        for _ in range(self.repeats):
+            model = product(scaled, factor.T).T
+            model += np.maximum(self.epsilon * model.max(axis=1), least).astype(factor.dtype)[:, None]
+            if self.l1:
+                model += l1
+            np.divide(wanted, model, out=model)
+            factor *= model
+
+    def project_columns(self, factor: Array, cross: Array, gram: Array, sets: Sets) -> None:
+        """Update under other sets, with a single weight for each column."""
+        for _ in range(self.repeats):
+            slope = product(gram, factor.T).T - cross
+            norms = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(factor.dtype).tiny)
+            weights = gram @ norms / norms
+            for j in np.flatnonzero(gram.diagonal() > 0).tolist():
+                factor[:, j] = sets[j](factor[:, j] - slope[:, j] / weights[j], near=factor[:, j])

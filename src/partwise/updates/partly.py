@@ -38,16 +38,18 @@ class Partly(Update):
         if not free:
             return factor, state
         columns = Columns(tuple(sets[j] for j in free))
-        moved, state = self.update(np.asfortranarray(factor[:, free]), left(factor, stats, known, free), columns, state)
+        moved, state = self.update(
+            np.asfortranarray(factor[:, free]), free_stats(factor, stats, known, free), columns, state
+        )
         factor[:, free] = moved
         return factor, state
 
 
-def left(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stats:
-    """The statistics of the free columns, for the residual of X after the known columns."""
-    settled = factor[:, known]
-    cross = stats.cross[:, free] - settled @ stats.gram[np.ix_(known, free)].astype(factor.dtype)
-    rest = 2 * Stats(stats.cross[:, known], stats.gram[np.ix_(known, known)], stats.sqnorm).loss(settled)
+def free_stats(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stats:
+    """The statistics of the free columns, for X minus the share of the known columns."""
+    fixed = factor[:, known]
+    cross = stats.cross[:, free] - fixed @ stats.gram[np.ix_(known, free)].astype(factor.dtype)
+    rest = 2 * Stats(stats.cross[:, known], stats.gram[np.ix_(known, known)], stats.sqnorm).loss(fixed)
     return Stats(np.asfortranarray(cross), stats.gram[np.ix_(free, free)], rest)
 
 

@@ -9,14 +9,14 @@ ISCAS 2008 (NLARS). B. Efron et al., "Least angle regression", Annals of Statist
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .interface import Sets, State, Update
-from .pivot import cholesky, room, solve_support
+from .pivot import cholesky, solve_support, work_arrays
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,15 @@ class Path(Update):
         """Replace ``factor``."""
         cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         solution = np.zeros(cross.shape)
-        follow_rows(solution, cross, gram, self.nonzeros, self.refit, *room(len(gram)))
+        follow_rows(solution, cross, gram, self.nonzeros, self.refit, *work_arrays(len(gram)))
         factor[...] = solution * scale
         return factor, state
 
 
 @kernel
-def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: Any, vectors: Any, places: Any) -> None:
+def follow_rows(
+    h: Array, cross: Array, gram: Array, most: int, refit: bool, factor: Array, vectors: Array, places: Array
+) -> None:
     """Follow the path of every row."""
     r = gram.shape[0]
     x, ray, y, ones = vectors[0], vectors[1], vectors[2], vectors[3]
@@ -113,7 +115,7 @@ def follow_rows(h: Any, cross: Any, gram: Any, most: int, refit: bool, factor: A
 
 
 @piece
-def largest_slope(c: Any, useless: Any) -> float:
+def largest_slope(c: Array, useless: Array) -> float:
     """The largest slope of a usable entry, slightly enlarged so that this entry joins first."""
     top = 0.0
     for a in range(c.size):
@@ -123,14 +125,16 @@ def largest_slope(c: Any, useless: Any) -> float:
 
 
 @piece
-def break_at(h: Any, i: int, x: Any, ray: Any, passive: Any, level: float) -> None:
+def break_at(h: Array, i: int, x: Array, ray: Array, passive: Array, level: float) -> None:
     """Write the solution at λ = ``level`` to row i of h."""
     for a in range(passive.size):
         h[i, a] = max(x[a] - level * ray[a], 0.0) if passive[a] else 0.0
 
 
 @piece
-def solve_chosen(h: Any, c: Any, gram: Any, passive: Any, members: Any, factor: Any, y: Any, x: Any) -> None:
+def solve_chosen(
+    h: Array, c: Array, gram: Array, passive: Array, members: Array, factor: Array, y: Array, x: Array
+) -> None:
     """Least squares on the support, without entries that turn negative. If no solution is left, h is unchanged."""
     negative, size = True, 1
     while negative and size > 0:

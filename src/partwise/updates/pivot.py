@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,26 +40,22 @@ class Pivot(Update):
         used = scale > 0
         solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
         unsolved = np.ones(len(factor), dtype=bool)
-        solve_rows(solution, cross, gram, grouped(solution > 0), unsolved, *room(len(gram)))
+        order = np.lexsort(np.packbits(solution > 0, axis=1).T)  # equal supports are adjacent
+        solve_rows(solution, cross, gram, order, unsolved, *work_arrays(len(gram)))
         if unsolved.any():
-            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *room(len(gram)))
+            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *work_arrays(len(gram)))
         factor[...] = np.where(used, solution * scale, factor)
         return factor, state
 
 
-def room(r: int) -> tuple[Array, Array, Array]:
+def work_arrays(r: int) -> tuple[Array, Array, Array]:
     """Return work arrays for the kernels: a Cholesky factor, vectors, and sets of columns."""
     return np.empty((r, r)), np.empty((4, r)), np.empty((3, r), dtype=np.int64)
 
 
-def grouped(support: Array) -> Array:
-    """Return an order of the rows in which equal supports are adjacent."""
-    return np.lexsort(np.packbits(support, axis=1).T)
-
-
 @kernel
 def solve_rows(
-    h: Any, cross: Any, gram: Any, order: Any, unsolved: Any, factor: Any, vectors: Any, places: Any
+    h: Array, cross: Array, gram: Array, order: Array, unsolved: Array, factor: Array, vectors: Array, places: Array
 ) -> None:
     """Solve every row from its own support. Rows with a singular Gram matrix stay marked as unsolved."""
     r = gram.shape[0]
@@ -101,7 +97,7 @@ def solve_rows(
 
 
 @piece
-def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
+def cholesky(gram: Array, passive: Array, members: Array, factor: Array) -> int:
     """Write the members of a support and the Cholesky factor of their Gram matrix. Returns its size, −1 if singular."""
     size = 0
     for a in range(passive.size):
@@ -124,7 +120,9 @@ def cholesky(gram: Any, passive: Any, members: Any, factor: Any) -> int:
 
 
 @piece
-def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, factor: Any, y: Any, z: Any) -> None:
+def solve_support(
+    gram: Array, c: Array, passive: Array, members: Array, size: int, factor: Array, y: Array, z: Array
+) -> None:
     """Write the solution on the support, and the slope gram·x − c elsewhere, to z. y is overwritten."""
     for p in range(size):
         own, total = factor[p], c[members[p]]
@@ -147,7 +145,9 @@ def solve_support(gram: Any, c: Any, passive: Any, members: Any, size: int, fact
 
 
 @kernel
-def grow_support(h: Any, cross: Any, gram: Any, rows: Any, most: int, factor: Any, vectors: Any, places: Any) -> None:
+def grow_support(
+    h: Array, cross: Array, gram: Array, rows: Array, most: int, factor: Array, vectors: Array, places: Array
+) -> None:
     """Lawson and Hanson's method for ``rows``: the support grows by one entry at a time and stays linearly independent.
 
     An entry whose column depends on those of the support is skipped: its dual is zero up to rounding. The method stops

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Sequential(Update):
         orders = np.tile(np.arange(factor.shape[1]), (self.sweeps, 1))
         if self.order == "random":
             np.random.default_rng([self.seed, calls]).permuted(orders, axis=1, out=orders)
-        gram = np.ascontiguousarray(stats.gram, dtype=factor.dtype)
+        gram = stats.divisors(factor.dtype)
         thresholds = state.get("thresholds", np.full(factor.shape[1], np.nan)).copy()
         if sets.nonnegative:
             sweep_rows(factor, stats.cross, gram, orders)
@@ -91,7 +91,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
     """
     share = scratch((min(BLOCK, len(gram)), len(factor)), factor.dtype)
     ranges = sets.l1_ranges(len(factor))
-    p, q = changing(len(gram))
+    p, q = pairs_in_blocks(len(gram))
     for order in orders:
         weights = gram[order]
         weights[p, order[q]] = 0
@@ -106,7 +106,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
 
 
 @cache
-def changing(r: int) -> tuple[Array, Array]:
+def pairs_in_blocks(r: int) -> tuple[Array, Array]:
     """All pairs of positions (p, q) with q ≤ p in the same block: column q changes before or together with column p."""
     p, q = np.tril_indices(r)
     same = p // BLOCK == q // BLOCK
@@ -115,7 +115,7 @@ def changing(r: int) -> tuple[Array, Array]:
 
 @kernel
 def sweep_block(
-    columns: Any, cross: Any, gram: Any, block: Any, ranges: Any, thresholds: Any, share: Any, first: int
+    columns: Array, cross: Array, gram: Array, block: Array, ranges: Array, thresholds: Array, share: Array, first: int
 ) -> int:
     """Solve the columns of a block from position ``first`` on.
 
@@ -153,7 +153,7 @@ def sweep_block(
 
 @kernel
 def sweep_tiles(
-    columns: Any, cross: Any, gram: Any, orders: Any, every: Any, buffer: Any, first: int, end: int
+    columns: Array, cross: Array, gram: Array, orders: Array, every: Array, buffer: Array, first: int, end: int
 ) -> None:
     """Make all sweeps over one tile of rows, then over the next."""
     r = columns.shape[0]
@@ -173,7 +173,9 @@ def sweep_tiles(
 
 
 @piece
-def subtract_columns(b: Any, g: Any, which: Any, first: int, last: int, columns: Any, start: int, end: int) -> None:
+def subtract_columns(
+    b: Array, g: Array, which: Array, first: int, last: int, columns: Array, start: int, end: int
+) -> None:
     """b ← b − Σ g_l·x_l over some rows, for l = which[first:last]. b is read and written once for four columns."""
     q = first
     while q + 4 <= last:
@@ -185,7 +187,7 @@ def subtract_columns(b: Any, g: Any, which: Any, first: int, last: int, columns:
 
 
 @loop
-def subtract_four(b: Any, g: Any, which: Any, columns: Any, start: int, end: int) -> None:
+def subtract_four(b: Array, g: Array, which: Array, columns: Array, start: int, end: int) -> None:
     """b ← b − Σ g_l·x_l over four columns."""
     l0, l1, l2, l3 = which[0], which[1], which[2], which[3]
     x0, x1, x2, x3 = columns[l0, start:end], columns[l1, start:end], columns[l2, start:end], columns[l3, start:end]
@@ -195,21 +197,21 @@ def subtract_four(b: Any, g: Any, which: Any, columns: Any, start: int, end: int
 
 
 @loop
-def subtract(b: Any, g: float, x: Any) -> None:
+def subtract(b: Array, g: float, x: Array) -> None:
     """b ← b − g·x"""
     for i in range(b.size):
         b[i] -= g * x[i]
 
 
 @loop
-def subtract_from(b: Any, x: Any) -> None:
+def subtract_from(b: Array, x: Array) -> None:
     """b ← x − b"""
     for i in range(b.size):
         b[i] = x[i] - b[i]
 
 
 @loop
-def scale(b: Any, inverse: float, above: float) -> tuple[int, float, float]:
+def scale(b: Array, inverse: float, above: float) -> tuple[int, float, float]:
     """b ← b·inverse. Returns the number of entries above a threshold, Σ(b − above)₊ and Σ(b − above)₊²."""
     d, s1, s2 = 0, 0.0, 0.0
     for i in range(b.size):
