@@ -25,7 +25,7 @@ from .validation import warn_user
 
 SAMPLES, FEATURES, CHUNKS = 500, 2000, 8  # an excerpt has at most so many, from so many chunks
 ITERATIONS, BOUND_ITERATIONS = 30, 10  # without the constraint, and then with it
-DENSER = 1.01  # a sparsity is too low if the relative error is this many times that of "at least this sparsity"
+DENSER = 1.03  # a sparsity is too low if the relative error is this many times that of "at least this sparsity"
 SPARSER = 0.75  # it is too high if the components explain less than this share of what they explain without it
 
 ADVISING = ContextVar("ADVISING", default=True)
