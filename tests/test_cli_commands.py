@@ -147,6 +147,27 @@ def test_colours_at_the_command_line(here, rng, capsys):
     assert "colour applies only to images" in capsys.readouterr().err
 
 
+def test_parts_go_back_to_images(here, rng, capsys):
+    (here / "faces").mkdir()
+    save_images(here / "faces", rng.integers(0, 256, (9, 4, 5), dtype=np.uint8))
+    assert main(["fit", "faces/", "-r", "2", "-s", "0.3", *QUICK]) == 0
+    assert main(["convert", "faces.pw", "part_%d.tif", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == {"part 0": "part_0.tif", "part 1": "part_1.tif"}
+    found = pw.io.read(["part_0.tif", "part_1.tif"]).X
+    np.testing.assert_array_equal(found, pw.load("faces.pw").components_.astype(np.float32))
+    for out, message in (
+        ("part_%d.tif", "part_0.tif exists: choose another name, or overwrite it with --force"),
+        ("part.png", "the name needs one %d"),
+        ("nowhere/%d.png", "nowhere is not a writable folder"),
+    ):
+        assert main(["convert", "faces.pw", out]) in (1, 2)
+        assert message in capsys.readouterr().err
+    assert main(["convert", "faces.pw", "part_%d.tif", "--force"]) == 0
+    assert main(["fit", "x.npy", "-r", "2", "-s", "0.3", *QUICK]) == 0
+    assert main(["convert", "x.pw", "part_%d.png"]) == 1
+    assert "only if the data consists of images" in capsys.readouterr().err
+
+
 def test_images_to_parts(here, rng, capsys):
     (here / "faces").mkdir()
     save_images(here / "faces", rng.integers(0, 256, (9, 4, 5), dtype=np.uint8))

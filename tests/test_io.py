@@ -1,7 +1,9 @@
 """Every format comes back as it went."""
 
 import gzip
+import math
 from contextlib import nullcontext
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -302,6 +304,35 @@ def test_colours_of_16_bits_that_pillow_cuts(tmp_path):
     written(tmp_path / "x.png", png(1, 1, b"\0" + bytes([255, 128] * 3), bits=16, kind=2))
     with pytest.warns(UserWarning, match=r"x.png: colours of 16 bits are read at 8 bits \(TIFF keeps them\)$"):
         assert read(tmp_path / "x.png", colour=True).X.tolist() == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3)])
+def test_parts_as_images(tmp_path, rng, shape):
+    parts = rng.random((3, math.prod(shape))) * [[1], [1e-3], [0]]
+    table = Table(parts, "images", "nowhere", part_shape=shape)
+    write_components(tmp_path / "p_%02d.tif", parts, table)
+    write_components(tmp_path / "p%d.png", parts, table)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("p0.png", "p1.png", "p2.png"),
+        *("p_00.tif", "p_01.tif", "p_02.tif"),
+    ]
+    exact = read(str(tmp_path / "*.tif"), colour=len(shape) == 3)
+    assert exact.part_shape == shape
+    np.testing.assert_array_equal(exact.X, parts.astype(np.float32))
+    scaled = read(str(tmp_path / "*.png"), colour=len(shape) == 3).X
+    np.testing.assert_allclose(scaled[:2], parts[:2] / parts[:2].max(axis=1, keepdims=True), atol=0.5 / 255 + 1e-9)
+    assert not scaled[2].any()
+
+
+def test_parts_that_are_no_images(tmp_path):
+    table = Table(np.ones((2, 20)), "images", "nowhere", part_shape=(4, 5))
+    for name in ("p.png", "%d_%d.png", "%s.tif", "%5%d.tif", "%99999d.png"):
+        with pytest.raises(ValueError, match=r"the name needs one %d, as in parts_%d.png"):
+            write_components(tmp_path / name, table.X, table)
+    for shape in (None, (20,), (2, 5, 2)):
+        with pytest.raises(ValueError, match="only if the data consists of images"):
+            write_components(tmp_path / "p%d.png", table.X, replace(table, part_shape=shape))
+    assert not list(tmp_path.iterdir())
 
 
 def test_white_may_be_zero(tmp_path):

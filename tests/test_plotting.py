@@ -85,12 +85,26 @@ def bars(axis):
 
 
 def test_volumes_are_cut_through_their_peak():
-    volume = np.zeros((4, 5, 3))
+    volume = np.zeros((4, 5, 6))
     volume[1, 3, 2], volume[:, :, 1] = 2.0, 1.0
-    figure = gallery(volume.reshape(1, -1), (4, 5, 3))
+    figure = gallery(volume.reshape(1, -1), (4, 5, 6))
     (image,) = images(figure)
     np.testing.assert_array_equal(image.get_array(), [[0] * 4, [0, 2, 0, 0], [0] * 4, [0] * 4, [0] * 4])  # front on top
     assert figure.axes[0].get_title() == "part 0, z = 2"
+
+
+def test_three_channels_are_colours(tmp_path):
+    parts = np.zeros((2, 4 * 5 * 3))
+    parts[0].reshape(4, 5, 3)[1, 2] = 2, 1, 0
+    figure = gallery(parts, (4, 5, 3))
+    drawn = figure.axes[0].images[0]
+    np.testing.assert_array_equal(drawn.get_array()[1, 2], [1, 0.5, 0])
+    assert not drawn.get_array()[0].any()
+    figure.savefig(tmp_path / "p.png")
+    assert gallery(parts, (4, 5, 3), kind="volumes").axes[0].images[0].get_array().ndim == 2
+    page = pw.report(parts, shape=(4, 5, 3))
+    assert "row 1, column 2, red" in page
+    assert "aspect-ratio: 5 / 4" in page
 
 
 def test_a_mask_puts_features_in_their_places(rng):
@@ -134,8 +148,8 @@ def test_model_stores_how_to_draw_its_components(model):
     ("components", "options", "message"),
     [
         (np.ones((2, 5)), {"shape": (2, 3)}, "components of shape (2, 5) do not fit images of 2 × 3 pixels"),
-        (np.ones((2, 5)), {"shape": (1, 2, 3)}, "components of shape (2, 5) do not fit volumes of 1 × 2 × 3 voxels"),
-        (np.ones((2, 5)), {"shape": (1, 1, 1, 5)}, "give (height, width), (x, y, z), or None for spectra"),
+        (np.ones((2, 5)), {"shape": (1, 2, 4)}, "components of shape (2, 5) do not fit volumes of 1 × 2 × 4 voxels"),
+        (np.ones((2, 5)), {"shape": (1, 1, 1, 5)}, "(height, width, 3), (x, y, z), or None for spectra"),
         (np.ones((2, 5)), {"shape": (-1, 5)}, "shape=-1: give a whole number of at least 1"),
         (np.ones(6), {}, "components have shape (6,): give components × features"),
         (np.ones((0, 6)), {}, "components have shape (0, 6): give components × features"),

@@ -23,13 +23,15 @@ EXAMPLES = """\
   partwise convert filtered_matrix/ cells.h5ad     10x Genomics to AnnData
   partwise convert large.csv large.npy             can be fitted without loading it into memory
   partwise convert model.pw components.csv         the components of a model, one column each
+  partwise convert faces.pw part_%d.png            an image per component, scaled to 0–255 by its maximum
+  partwise convert faces.pw part_%02d.tif          the same with the values of the component, as float32
 """
 
 
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5")
+    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5; model: .png .tif")
     add_force(parser)
     add_verbosity(parser)
 
@@ -51,16 +53,20 @@ def convert_model(options: argparse.Namespace) -> int:
     """Write the components of a model."""
     from ..io import Table, write_components
     from ..io.table import LazyRows
+    from ..io.write import IMAGES, check_components_target, ending, image_names
 
     model = load_matrix_model(options.data[0])
-    targets = check_targets(options, {"components": (options.out, ())})
     names = tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
     samples = tuple(getattr(model, "sample_names_", ())) or None
     activations: Any = getattr(model, "activations_", None)
     shape = (len(activations) if activations is not None else len(samples or "?"), model.n_features_in_)
     rows = LazyRows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
-    table = Table(rows, "model", options.data[0], samples, names)
-    write_components(targets["components"], model.components_, table, activations=activations)
+    table = Table(rows, "model", options.data[0], samples, names, getattr(model, "part_shape_", None))
+    files: dict[str, Any] = {"components": options.out}
+    if ending(check_components_target(options.out, table), IMAGES):
+        files = {f"part {k}": path for k, path in enumerate(image_names(options.out, model.n_components_))}
+    targets = check_targets(options, {what: (path, ()) for what, path in files.items()})
+    write_components(options.out, model.components_, table, activations=activations)
     facts = {"data": options.data[0], "components": model.n_components_}
     print_results(options, facts, [f"{options.data[0]}: model with {model.n_components_} components"], targets)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from ..engine.origins import Brain
 from ..runtime.files import check_replaceable, replacing
 from ..statistics import Array
+from .images import write_images
 from .table import Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
 from .write_h5ad import add_to_h5ad, new_h5ad
@@ -21,12 +23,15 @@ from .write_h5ad import add_to_h5ad, new_h5ad
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
 COMPONENTS = (*TABLES, *NIFTI, ".h5ad", ".npy")
+IMAGES = (".png", ".tif", ".tiff")  # one file per component
 ACTIVATIONS = (*TABLES, ".npy")
 LIBRARIES = {  # and the extras that install them
     **dict.fromkeys(NIFTI, (("nibabel", "brain"),)),
     **dict.fromkeys((".h5", ".hdf5"), (("h5py", "stored"),)),
     ".zarr": (("zarr", "stored"),),
     ".h5ad": (("anndata", "cells"), ("h5py", "cells")),
+    ".png": (("PIL.Image", "images"),),
+    **dict.fromkeys((".tif", ".tiff"), (("tifffile", "images"),)),
 }
 
 
@@ -51,10 +56,21 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
 
 def check_components_target(path: str | os.PathLike[str], table: Table) -> Path:
     """As `check_target`, for the components of ``table``."""
-    target = check_target(path, COMPONENTS)
+    target = check_target(path, (*COMPONENTS, *IMAGES))
+    shape = table.part_shape or ()
+    if ending(target, IMAGES) and len(shape) != 2 and not (len(shape) == 3 and shape[2] == 3):
+        raise ValueError(f"{target}: components can be written as images only if the data consists of images")
     if ending(target, NIFTI) and not isinstance(table.origin, Brain):
         raise ValueError(f"{target}: components can be written as NIfTI only if the data is NIfTI")
     return target
+
+
+def image_names(path: str | os.PathLike[str], count: int) -> list[Path]:
+    """The names of ``count`` images: ``path`` with the numbers of the components for %d."""
+    target = Path(path)
+    if not re.fullmatch(r"[^%]*%(0?[1-9])?d[^%]*", target.name):
+        raise ValueError(f"{target}: each component becomes an image, so the name needs one %d, as in parts_%d.png")
+    return [target.with_name(target.name % k) for k in range(count)]
 
 
 def write_components(
@@ -65,12 +81,16 @@ def write_components(
     activations: Any = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write components: as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
+    """Write components: as columns of a table, volumes of a NIfTI image, images, or to .npy or .h5ad.
 
+    ``.png``, ``.tif``: one image per component, numbered by a %d in the name, as in ``parts_%d.png``. PNG is scaled to
+    0–255 by the maximum of the component; TIFF has its values as float32. The table must have a ``part_shape``.
     ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
     ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
     """
     target, components = check_components_target(path, table), np.asarray(components)
+    if table.part_shape is not None and ending(target, IMAGES):
+        return write_images(image_names(target, len(components)), components, table.part_shape)
     with replacing(target) as fresh:
         if isinstance(table.origin, Brain) and ending(target, NIFTI):
             write_nifti(fresh, components, table.origin)

@@ -20,7 +20,7 @@ def thumbnail(look: Look, known: Summary, part: int) -> str:
     weights, name = known.components[part], f"part {part}"
     if isinstance(look, Images):
         pixels = look.pixels(weights)
-        height, width = pixels.shape
+        height, width = pixels.shape[:2]
         return (
             f'<img class="pixels" src="{as_png(pixels)}" alt="{name}" style="aspect-ratio: {width} / {height}" '
             'loading="lazy">'

@@ -131,7 +131,7 @@ def framed(heading: str, body: str) -> str:
 
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
 PICTURES = {
-    "Images": "Blank is zero; each part is scaled to its largest weight.",
+    "Images": "Blank is zero (black, in colour); each part is scaled to its largest weight.",
     "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
     "Lines": "The weight of each feature; each part has its own scale.",
     "Bars": "The features with the largest weights.",

@@ -41,9 +41,10 @@ def gallery(
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
-    shape : (height, width), (x, y, z) or None
-        Shape of a part. (height, width): an image, white for zero and black for the maximum of the part. (x, y, z): the
-        axial slice of the volume through its peak. None or a 1-tuple: a line. By default ``part_shape_`` of the model.
+    shape : (height, width), (height, width, 3), (x, y, z) or None
+        Shape of a part. (height, width): an image, white for zero and black for the maximum of the part.
+        (height, width, 3): the same in colour, black for zero. (x, y, z): the axial slice of the volume through its
+        peak. None or a 1-tuple: a line. By default ``part_shape_`` of the model.
     kind : {"images", "volumes", "lines", "bars"}, optional
         By default chosen by ``shape``; bars if ``shape`` is None and the features have names; lines over frequency for
         sound.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.origins import Sound
+from ..engine.origins import Brain, Sound
 from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
 from ..statistics import Array
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OUTSIDE = "0.9"  # grey of the area outside the mask
+CHANNELS = ("red", "green", "blue")
 KINDS = {2: "images", 3: "volumes", 1: "lines"}
 
 
 @dataclass(frozen=True)
 class Images:
-    """A part as an image: white is zero, black is the maximum of the part.
+    """A part as an image: white is zero, black is the maximum of the part. In colour, black is zero.
 
     Every look has a ``size``, the width and height of a part in inches, ``across``, the number of parts per row (None:
     about as many as rows), and `draw`, which returns a note to add to the label of a part. ``left`` and ``bottom`` say
@@ -50,8 +51,9 @@ class Images:
         return whole
 
     def pixels(self, part: Array) -> Array:
-        """The pixels to draw, first row on top."""
-        return self.filled(part)
+        """The pixels to draw, first row on top: weights, or colours in [0, 1]."""
+        filled = self.filled(part)
+        return filled if filled.ndim == 2 else filled / full_scale(part)
 
     def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
         """Draw ``part`` with a frame, without axes."""
@@ -59,7 +61,7 @@ class Images:
         from matplotlib.patches import Rectangle
 
         pixels = self.pixels(part)
-        height, width = pixels.shape
+        height, width = pixels.shape[:2]
         colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE)
         axis.imshow(pixels, cmap=colours, vmin=0, vmax=full_scale(part), interpolation="nearest")
         axis.add_patch(
@@ -82,7 +84,9 @@ class Places:
     def __getitem__(self, feature: int) -> str:
         flat = feature if self.look.mask is None else np.flatnonzero(self.look.mask)[feature]
         place = tuple(int(i) for i in np.unravel_index(flat, self.look.shape))
-        return f"voxel {place}" if len(place) == 3 else f"row {place[0]}, column {place[1]}"
+        if isinstance(self.look, Volumes):
+            return f"voxel {place}"
+        return ", ".join([f"row {place[0]}, column {place[1]}", *(CHANNELS[c] for c in place[2:])])
 
 
 @dataclass(frozen=True)
@@ -201,15 +205,18 @@ def look_of(
     shape = tuple(as_count(n, "shape") for n in shape)
     if kind is None:
         if len(shape) not in KINDS:
-            raise ValueError(f"shape={shape}: give (height, width), (x, y, z), or None for spectra")
+            raise ValueError(f"shape={shape}: give (height, width), (height, width, 3), (x, y, z), or None for spectra")
         kind = "bars" if len(shape) == 1 and not given and summary.feature_names is not None else KINDS[len(shape)]
+        if shape[2:] == (3,) and mask is None and not isinstance(summary.origin, Brain):
+            kind = "images"
     as_choice(kind, "kind", (*KINDS.values(), "bars"))
     if kind == "bars":
         return Bars(summary, as_count(top, "top"))
     if kind == "lines":
         return Lines(as_abscissa(x, summary.n_features), x_label or "feature")
-    if KINDS.get(len(shape)) != kind:
-        raise ValueError(f"kind={kind!r} needs shape={'(height, width)' if kind == 'images' else '(x, y, z)'}")
+    if KINDS.get(len(shape)) != kind and not (kind == "images" and shape[2:] == (3,)):
+        needed = "(height, width), or (height, width, 3) for colours" if kind == "images" else "(x, y, z)"
+        raise ValueError(f"kind={kind!r} needs shape={needed}")
     check_fit(summary, shape, mask, kind)
     return Images(shape, mask) if kind == "images" else Volumes(shape, mask)
 
