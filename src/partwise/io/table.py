@@ -222,5 +222,4 @@ def extra(module: str, name: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        library = {"PIL.Image": "pillow"}.get(module, module.split(".")[0])
-        raise ImportError(f"{what} needs {library}: pip install 'partwise[{name}]'") from None
+        raise ImportError(f"{what} needs {module}: pip install 'partwise[{name}]'") from None
