@@ -13,6 +13,7 @@ from partwise.cli import main
 from partwise.io import read
 
 anndata = pytest.importorskip("anndata")
+zarr = pytest.importorskip("zarr")
 
 ASKED = {"sparsity": 0.4, "random_state": 0, "tol": 1e-3}
 MASK = np.arange(11) % 3 != 0
@@ -199,6 +200,18 @@ def test_one_matrix_is_selected_once(file):
     np.save("x.npy", file.X.toarray())
     with pytest.raises(ValueError, match="layer applies only to AnnData"):
         read("x.npy", layer="counts")
+    zarr.save("x.zarr", file.X.toarray())
+    with pytest.raises(ValueError, match=r"x\.zarr is not AnnData"):
+        read("x.zarr", mask_var="highly_variable")
+
+
+@pytest.mark.filterwarnings("ignore:Writing zarr v2 data")  # by AnnData
+@pytest.mark.parametrize("ending", [".h5ad", ".zarr"])
+def test_layer_and_mask_of_both_formats(X, file, ending):
+    getattr(file, f"write_{ending[1:]}")(f"y{ending}")
+    table = read(f"y{ending}", layer="counts", mask_var="highly_variable")
+    np.testing.assert_array_equal(table.X.toarray(), X[:, MASK])
+    assert table.feature_names == tuple(file.var_names[MASK])
 
 
 def test_missing_values_of_a_mask_select_no_gene(file):

@@ -17,7 +17,7 @@ FORMATS = """\
 DATA formats (rows are samples, columns are features; see --transpose):
   .npy .npz .mat .csv .tsv .txt (.gz)     arrays and tables; .npz may hold a scipy sparse matrix
   .mtx (.gz), folder with matrix.mtx      Matrix Market; 10x Genomics output
-  .h5ad                                   AnnData; see --layer and --mask-var
+  .h5ad, .zarr                            AnnData; see --layer and --mask-var
   .zarr, file.h5:/path                    arrays, read from disk in chunks if they are large
   folder, 'faces/*.png', a.png b.png …    images of equal size (PNG, PGM, JPEG, …), one per sample
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI images, one volume per sample
@@ -40,9 +40,9 @@ def add_data(parser: Any) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether the first column of a table holds row names (default: detect)",
     )
-    group.add_argument("--layer", metavar="NAME", help=".h5ad: layer to use (default: X)")
+    group.add_argument("--layer", metavar="NAME", help="AnnData: layer to use (default: X)")
     group.add_argument(
-        "--mask-var", metavar="COLUMN", help=".h5ad: use the genes where this column of .var is True: highly_variable"
+        "--mask-var", metavar="COLUMN", help="AnnData: use the genes where this column of .var is True: highly_variable"
     )
     add_max_bytes(group)
     add_sound(group)

@@ -29,23 +29,26 @@ def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: s
     ``mask_var`` is a boolean column of ``var``: the genes to read. ``file.h5ad:varm/NMFs`` reads the components that
     Partwise wrote, genes × components.
     """
-    if inner and layer:
-        raise UnreadableError(f"{path}:{inner} and layer={layer!r} both select a matrix: give one of them")
     anndata = extra("anndata", "cells", "an .h5ad file")
     backed = path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
         allow(path, claimed(file, ("X/", "raw/X/") if backed else ()))
     adata = anndata.read_h5ad(path, backed="r" if backed else None)
-    return _table(adata, path, f"layers/{layer}" if layer else inner, mask_var, home=path)
+    return _table(adata, path, inner, layer, mask_var, home=path)
 
 
-def read_zarr_cells(path: Path, inner: str = "") -> Table:
+def read_zarr_cells(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
     """As `read_h5ad`, from a zarr store written by AnnData."""
     anndata = extra("anndata", "cells", "AnnData in zarr")
-    return _table(anndata.read_zarr(path), path, inner)
+    return _table(anndata.read_zarr(path), path, inner, layer, mask_var)
 
 
-def _table(adata: Any, path: Path, inner: str, mask_var: str | None = None, home: Path | None = None) -> Table:
+def _table(
+    adata: Any, path: Path, inner: str, layer: str | None, mask_var: str | None, home: Path | None = None
+) -> Table:
+    if inner and layer:
+        raise UnreadableError(f"{path}:{inner} and layer={layer!r} both select a matrix: give one of them")
+    inner = f"layers/{layer}" if layer else inner
     place, _, key = inner.strip("/").partition("/")
     if place == "varm" and key in adata.varm:
         if mask_var is not None:
