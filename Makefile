@@ -7,7 +7,7 @@ PYTEST := $(BIN)/pytest -n 2
 
 .PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
 
-demo: $(VENV)/plot
+demo: $(VENV)/plain
 	$(BIN)/partwise demo --force
 
 # all figures of the paper, or some: FIGURES="figure4 figure5". QUICK=1: tiny data. DATA=, OUT=: folders
@@ -91,8 +91,8 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/plot: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+$(VENV)/plain: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/bench: $(VENV)/made pyproject.toml

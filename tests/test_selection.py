@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import sys
 import warnings
 from itertools import pairwise
 
@@ -313,7 +312,7 @@ def test_a_file_too_large_for_memory_is_refused(X, tmp_path, monkeypatch):
         pw.select(tmp_path / "x.npy", 2, **QUICK)
 
 
-def test_a_table_with_and_without_pandas(X, monkeypatch):
+def test_a_table(X):
     found = pw.select(X, [1, 2], [None, 0.3], **QUICK)
     assert isinstance(found, Selection)
     assert found.table["sparsity"].tolist() == [None, 0.3] * 2
@@ -322,8 +321,6 @@ def test_a_table_with_and_without_pandas(X, monkeypatch):
     assert len(lines) == 5
     assert len({len(line) for line in lines}) == 1
     assert re.match(r" *1 +none +0\.\d{4}", lines[1])
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert found.table == found.rows
 
 
 def test_plot(X, tmp_path):
