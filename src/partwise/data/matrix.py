@@ -265,8 +265,8 @@ def check_kind(X: Any) -> None:
 
 
 def scale_limit(dtype: np.dtype[Any]) -> float:
-    """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
-    return float(np.finfo(dtype).max) ** 0.4
+    """The largest safe entry in ``dtype``: its fourth power does not overflow, nor that of its inverse underflow."""
+    return float(np.finfo(dtype).max) ** 0.25
 
 
 def check_scale(largest: float, dtype: np.dtype[Any], least: float = 0.0) -> None:
