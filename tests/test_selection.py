@@ -239,6 +239,31 @@ def test_a_damaged_checkpoint_is_refused_and_stays(X, tmp_path, damage):
     assert path.read_bytes() == left
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda record: record.pop("fits"),
+        lambda record: record.update(fits=3),
+        lambda record: record["fits"].pop(),
+        lambda record: record["fits"][0].pop("converged"),
+        lambda record: record["fits"][0].update(level=7),
+        lambda record: record["fits"][1].update(train_error="x"),
+        lambda record: record.update(split="x"),
+        lambda record: record.update(stability=[]),
+        lambda record: record.update(stability=[{}]),
+    ],
+)
+def test_a_checkpoint_with_an_invalid_record_is_refused(X, tmp_path, damage):
+    """Although its digest is right."""
+    asked = {**QUICK, "checkpoint": tmp_path / "search.pw"}
+    pw.select(X, 1, **asked)
+    header, _ = archive.read(asked["checkpoint"])
+    damage(header["paths"][0])
+    archive.write(asked["checkpoint"], header, {})
+    with pytest.raises(ValueError, match=r"search\.pw' is not a search checkpoint, or is damaged: .* Use another path"):
+        pw.select(X, 1, **asked)
+
+
 def test_unwritable_checkpoint_is_reported_first(X, tmp_path, monkeypatch):
     fitted = stopping(monkeypatch, 9)
     with pytest.raises(ValueError, match="cannot be written"):
