@@ -31,18 +31,14 @@ def results_html(model: Any) -> str:
 
 
 def small_gallery(known: Summary) -> str:
-    """The components as small images; empty if they are not images or matplotlib is not installed."""
+    """The components as small images; empty if they are not images."""
+    from ..plotting.inline import as_png
     from ..plotting.looks import Images, look_of
 
     look = look_of(known)
     if not isinstance(look, Images):
         return ""
-    try:
-        from ..plotting.inline import as_png
-
-        pictures = [as_png(look.pixels(part)) for part in known.components[:MOST]]
-    except ImportError:
-        return ""
+    pictures = [as_png(look.pixels(part)) for part in known.components[:MOST]]
     style = "height: 64px; image-rendering: pixelated; border: 1px solid #8884"
     images = (f'<img src="{uri}" alt="part {j}" style="{style}">' for j, uri in enumerate(pictures))
     more = known.n_components - len(pictures)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..runtime.untrusted import UnreadableError, allow
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table
 
 CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers that mark a column of row names
 CELL = 24  # bytes that pandas takes for a cell while it reads a table: a pointer, the number, and a copy
@@ -28,7 +28,8 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     """
     if ".txt" in path.suffixes and not row_names and _is_spaced(path):
         return _read_spaced(path)
-    pandas = extra("pandas", "tables", f"{path.name}")
+    import pandas as pd
+
     if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
         size, cells, _ = scanned(path)
         allow(path, size + CELL * cells)
@@ -37,7 +38,7 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    frame = pandas.read_csv(
+    frame = pd.read_csv(
         path,
         sep=separator,
         header=None,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engine.validation import as_bytes
 from ..runtime.untrusted import UnreadableError, allow, limited, reading
-from .arrays import read_npy, read_npz
+from .array_files import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images
@@ -73,6 +73,10 @@ def read(
         For images: keep red, green and blue, as the last axis of ``part_shape``; by default colours become grey.
     row_names : bool
         For tables: whether the first column holds row names; guessed by default.
+    layer : str
+        For AnnData: the layer to read instead of X.
+    mask_var : str
+        For AnnData: the boolean column of ``var`` that selects the genes to read, such as "highly_variable".
     window, hop : int
         For sound: samples per frame (default 1024), and between frames (default 256).
     rate : int

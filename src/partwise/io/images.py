@@ -12,7 +12,7 @@ import numpy as np
 from ..runtime.files import replacing
 from ..runtime.untrusted import UnreadableError, allow, reading
 from ..statistics import Array
-from .table import Table, extra, numeric
+from .table import Table, numeric
 
 FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the first bytes; the last two are BigTIFF
@@ -30,7 +30,6 @@ def read_images(paths: Sequence[Path], inner: str = "", *, colour: bool = False)
 
     Values of 8 and 16 bits are divided by the largest possible one; all others (floats, 32 bits, signed) are kept.
     """
-    extra("PIL.Image", "images", "an image")
     pages = {path: _pages(path) for path in paths}
     names = [name for path in paths for name in _names(path, len(pages[path]))]
     lost: dict[str, None] = {}  # an ordered set
@@ -67,14 +66,16 @@ def read_images(paths: Sequence[Path], inner: str = "", *, colour: bool = False)
 
 def write_images(paths: Sequence[Path], parts: Array, shape: tuple[int, ...]) -> None:
     """Write one image per part: PNG scaled to 0–255 by the maximum of the part, TIFF with its values as float32."""
+    import tifffile
+    from PIL import Image
+
     for path, part in zip(paths, parts.reshape(-1, *shape), strict=True):
         with replacing(path) as fresh:
             if path.suffix.lower() == ".png":
                 scaled = np.round(255 * (part / (part.max() or 1))).astype(np.uint8)
-                extra("PIL.Image", "images", "an image").fromarray(scaled).save(fresh)
+                Image.fromarray(scaled).save(fresh)
             else:
                 kind = "rgb" if len(shape) == 3 else "minisblack"
-                tifffile = extra("tifffile", "images", "a TIFF image")
                 tifffile.imwrite(fresh, part.astype(np.float32), photometric=kind, metadata=None)
 
 
@@ -94,10 +95,12 @@ def _in_unit(values: Array) -> tuple[Array, bool]:
 
 def _pages(path: Path) -> Sequence[int]:
     """The numbers of the pages to read: all of a TIFF but previews of others, and one for other formats."""
+    import tifffile
+
     with reading(path):
         if not _is_tiff(path):
             return (0,)
-        with extra("tifffile", "images", "a TIFF image").TiffFile(path) as tiff:
+        with tifffile.TiffFile(path) as tiff:
             found = [k for k, page in enumerate(tiff.pages) if not page.is_reduced]
             about = [tiff.imagej_metadata or {}, *(tiff.shaped_metadata or ())]
             stacked = any(one.get("images", 1) > len(tiff.pages) or one.get("truncated") for one in about)
@@ -117,9 +120,12 @@ def _read(path: Path, pages: Sequence[int], colour: bool, lost: dict[str, None])
     Pillow would reduce colours of 16 bits to 8 and does not know many depths, so tifffile reads all TIFF of more than 8
     bits whose compression it knows.
     """
+    import tifffile
+    from PIL import Image
+
     with reading(path):
         if _is_tiff(path):
-            with extra("tifffile", "images", "a TIFF image").TiffFile(path) as tiff:
+            with tifffile.TiffFile(path) as tiff:
                 found = [tiff.pages[k] for k in pages]  # never tiff.series, which opens other files
                 several = [_has_alpha(page, path) or page.photometric == RGB for page in found]
                 deep = any(page.bitspersample > 8 for page in found)
@@ -130,7 +136,7 @@ def _read(path: Path, pages: Sequence[int], colour: bool, lost: dict[str, None])
                     raise UnreadableError(
                         f"{path} has channels of more than 8 bits in an unsupported compression: save it uncompressed"
                     )
-        with extra("PIL.Image", "images", "an image").open(path, formats=FORMATS) as image:
+        with Image.open(path, formats=FORMATS) as image:
             image.filename = ""  # no memory map, which Pillow lays out wrongly for a TIFF with an orientation
             for k in pages:
                 image.seek(k)
@@ -166,11 +172,13 @@ def _from_tiff(page: Any, path: Path, lost: dict[str, None], colour: bool) -> Ar
 
 def _from_pillow(image: Any, path: Path, lost: dict[str, None], colour: bool) -> Array:
     """The current page of an image that Pillow reads."""
+    from PIL import ImageOps
+
     allow(path, (40 if colour else 16) * image.width * image.height)  # the image, its values, and these as floats
     in_colour = image.mode not in (*GREY, *DEEP)
     _note(lost, image.has_transparency_data, in_colour and not colour, ";16" in str(image.tile) and in_colour)
     image.load()  # turns a TIFF already
-    extra("PIL.ImageOps", "images", "an image").exif_transpose(image, in_place=True)
+    ImageOps.exif_transpose(image, in_place=True)
     image.info.pop("transparency", None)  # Pillow warns that it is lost
     if image.mode in DEEP:
         values = np.asarray(image)

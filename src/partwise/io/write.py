@@ -18,7 +18,7 @@ from ..statistics import Array
 from .images import write_images
 from .table import Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
-from .write_h5ad import add_to_h5ad, new_h5ad
+from .write_h5ad import add_to_h5ad, all_genes, new_h5ad, usage_columns
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
@@ -30,8 +30,6 @@ LIBRARIES = {  # and the extras that install them
     **dict.fromkeys((".h5", ".hdf5"), (("h5py", "stored"),)),
     ".zarr": (("zarr", "stored"),),
     ".h5ad": (("anndata", "cells"), ("h5py", "cells")),
-    ".png": (("PIL.Image", "images"),),
-    **dict.fromkeys((".tif", ".tiff"), (("tifffile", "images"),)),
 }
 
 
@@ -80,13 +78,15 @@ def write_components(
     *,
     activations: Any = None,
     about: dict[str, Any] | None = None,
+    obs_columns: bool = False,
 ) -> None:
     """Write components: as columns of a table, volumes of a NIfTI image, images, or to .npy or .h5ad.
 
     ``.png``, ``.tif``: one image per component, numbered by a %d in the name, as in ``parts_%d.png``. PNG is scaled to
     0–255 by the maximum of the component; TIFF has its values as float32. The table must have a ``part_shape``.
     ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
-    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
+    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``. Genes that were not read have 0 in all components.
+    ``obs_columns`` adds the activations to ``obs`` as well, as nmf_0, nmf_1, …
     """
     target, components = check_components_target(path, table), np.asarray(components)
     if table.part_shape is not None and ending(target, IMAGES):
@@ -96,9 +96,9 @@ def write_components(
             write_nifti(fresh, components, table.origin)
         elif ending(target, (".h5ad",)):
             obsm = {} if activations is None else {"X_nmf": np.asarray(activations)}
-            add_to_h5ad(
-                fresh, table.home, table, obsm, {"NMFs": np.ascontiguousarray(components.T)}, {"nmf": about or {}}
-            )
+            obs = usage_columns(activations) if obs_columns else {}
+            varm = {"NMFs": all_genes(components, table.home_features)}
+            add_to_h5ad(fresh, table.home, table, obs, obsm, varm, {"nmf": about or {}})
         elif ending(target, (".npy",)):
             np.save(fresh, components)
         else:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..statistics import Array
-from .figures import COLOURS, new_figure
+from .figures import COLOURS
 from .looks import full_scale
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ THEMED = {"#000000": "currentColor", COLOURS[0]: "var(--accent)", COLOURS[1]: "v
 
 def as_png(pixels: Array) -> str:
     """An image as a data URI: white for zero, black for the maximum, transparent where masked."""
-    new_figure(1, 1)  # raises an error that says how to install matplotlib, if missing
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
