@@ -157,6 +157,14 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             setattr(self, name, value)
         return self
 
+    @property
+    def components_img_(self) -> Any:
+        """The components as one 4-D image, if the samples were NIfTI images (see ``origin`` in `keep`)."""
+        origin = getattr(self, "origin_", None)
+        if not isinstance(origin, Brain):
+            raise AttributeError(f"{type(self).__name__} has no components_img_: its samples were not NIfTI images")
+        return origin.image(self.components_)
+
     def plot(self, shape: Sequence[int] | None = None, **options: Any) -> Any:
         """Draw the components with `partwise.plotting.gallery`, which takes the same options.
 

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from partwise.data import Chunked, Matrix
+from partwise.engine.origins import Brain
 from partwise.estimators import SparseNMF
 from partwise.statistics import Array
 
@@ -62,10 +63,9 @@ class BrainNMF(SparseNMF):
         return self.masker_.inverse_transform(super().inverse_transform(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the model; `partwise.load` returns it as a `partwise.SparseNMF` over voxels.
+        """Save the model with its mask and affine; `partwise.load` returns it as a `partwise.SparseNMF` over voxels.
 
-        The file contains the mask for pictures, but not its affine. Save that too with
-        ``model.mask_img_.to_filename("mask.nii.gz")``.
+        The loaded model has ``components_img_``. Its samples are ``partwise.io.read(images, mask=model.origin_).X``.
         """
         plain = SparseNMF()
         plain.__dict__.update({name: value for name, value in vars(self).items() if name != "mask"})
@@ -83,8 +83,8 @@ class BrainNMF(SparseNMF):
 
     def _store_parts(self, components: Array) -> None:
         super()._store_parts(components)
-        self.components_img_ = self.masker_.inverse_transform(self.components_)
-        self.part_mask_ = self.mask_img_.get_fdata() > 0  # for pictures and reports
+        inside = self.mask_img_.get_fdata() > 0
+        self.keep(origin=Brain(self.mask_img_.affine, inside.shape, inside))
 
 
 def _fitted_masker(mask: Any, images: Any) -> Any:
