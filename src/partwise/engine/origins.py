@@ -75,12 +75,12 @@ class Positions:
 
 
 def in_millimetres(place: Array) -> str:
-    """A position as text.
+    """A position (x, y, z) as text.
 
     >>> in_millimetres(np.array([-12.0, 0, 4.5]))
-    'x = -12, y = 0, z = 4.5 mm'
+    '(-12, 0, 4.5) mm'
     """
-    return ", ".join(f"{axis} = {round(mm, 1) + 0.0:g}" for axis, mm in zip("xyz", place.tolist(), strict=True)) + " mm"
+    return f"({', '.join(f'{round(mm, 1) + 0.0:g}' for mm in place.tolist())}) mm"
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,9 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         (8, 8)
         """
         check_is_fitted(self)
-        if isinstance(origin, Brain) and part_mask is None:
+        if isinstance(origin, Brain) and origin.mask is None:
+            part_shape = part_shape or origin.shape
+        elif isinstance(origin, Brain) and part_mask is None:
             part_mask = origin.mask
         kept: dict[str, Any] = {
             "activations_": None if activations is None else kept_activations(activations, self.n_components_),
