@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from partwise.brain import BrainNMF
+from partwise.brain import MASKING, BrainNMF
 from sklearn.base import clone
 
 import partwise
@@ -16,6 +16,7 @@ from partwise.plotting import gallery
 nibabel = pytest.importorskip("nibabel")
 maskers = pytest.importorskip("nilearn.maskers")
 
+MNI = np.array([[3.0, 0, 0, -90], [0, 3, 0, -126], [0, 0, 3, -72], [0, 0, 0, 1]])
 AFFINE = np.diag([2.0, 2.0, 2.0, 1.0])
 
 
@@ -81,7 +82,7 @@ def test_accepted_forms_of_images(model, volumes, form, tmp_path):
 
 
 def test_parameters_and_clones(model):
-    assert set(model.get_params()) == {*partwise.SparseNMF().get_params(), "mask"}
+    assert set(model.get_params()) == {*partwise.SparseNMF().get_params(), "mask", *MASKING}
     again = clone(model)
     assert (again.n_components, again.sparsity) == (3, 0.4)
     assert again.get_params()["mask"] is not None
@@ -118,6 +119,39 @@ def test_masker_can_be_given(volumes, inside):
     model = BrainNMF(2, mask=masker, random_state=0, tol=1e-2).fit([image(v) for v in volumes])
     assert model.masker_.smoothing_fwhm == 3
     assert not hasattr(masker, "mask_img_")  # the user's masker is unchanged
+
+
+def test_masking_parameters(volumes, inside, tmp_path):
+    images, mask = [image(v) for v in volumes], image(inside.astype(np.uint8))
+    quick = {"random_state": 0, "tol": 1e-2}
+    masker = maskers.NiftiMasker(mask, standardize=None, smoothing_fwhm=3)
+    smooth = BrainNMF(2, mask=mask, smoothing_fwhm=3, memory=str(tmp_path), **quick).fit(images)
+    np.testing.assert_array_equal(smooth.components_, BrainNMF(2, mask=masker, **quick).fit(images).components_)
+    assert any(tmp_path.iterdir())  # the cache
+    with pytest.raises(ValueError, match="mask is a NiftiMasker: set smoothing_fwhm there"):
+        BrainNMF(2, mask=masker, smoothing_fwhm=3).fit(images)
+    for kind in ("zscore_sample", "psc"):
+        with pytest.raises(ValueError, match=f"'{kind}' subtracts the mean of each voxel, which makes values negative"):
+            BrainNMF(2, mask=mask, standardize=kind).fit(images)
+    whole = BrainNMF(2, mask_strategy="whole-brain-template", **quick).fit([image(np.ones((60, 70, 60)), MNI)] * 2)
+    assert 100_000 / 27 < whole.n_features_in_ < 2_500_000 / 27  # voxels of 3 mm in a brain
+
+
+@pytest.mark.filterwarnings("ignore:imgs are being resampled")
+def test_target_affine_resamples_images_and_mask(volumes, inside):
+    images, mask = [image(v) for v in volumes], image(inside.astype(np.uint8))
+    model = BrainNMF(2, mask=mask, target_affine=np.diag([1.5, 1.5, 1.5]), tol=1e-2, random_state=0)
+    activations = model.fit_transform(images)
+    np.testing.assert_array_equal(model.components_img_.affine[:3, :3], np.diag([1.5, 1.5, 1.5]))
+    assert model.components_img_.shape[:3] == model.mask_img_.shape != inside.shape
+    np.testing.assert_allclose(model.transform(images[3]), activations[3:4], atol=1e-6)
+
+
+def test_report_has_the_methods_of_those_of_nilearn(model, tmp_path):
+    page = model.generate_report(title="Grey matter")
+    page.save_as_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == str(page) == model.report(title="Grey matter")
+    assert page._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
 
 
 def test_images_of_another_shape_are_rejected(model, volumes):
