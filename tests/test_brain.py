@@ -152,6 +152,7 @@ def test_report_has_the_methods_of_those_of_nilearn(model, tmp_path):
     page.save_as_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == str(page) == model.report(title="Grey matter")
     assert page._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert model._repr_html_().count('src="data:image/png') == model.n_components_  # in a notebook
 
 
 def test_images_of_another_shape_are_rejected(model, volumes):
