@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from filemakers import QUICK, a_folder, numbers, save_images, save_nifti  # noqa: F401  (fixtures)
+from sklearn.datasets import load_digits
 
 import partwise as pw
 from partwise.cli import main, parser
@@ -20,6 +22,7 @@ from partwise.cli.fit import stem
 from partwise.cli.info import features_at
 from partwise.cli.model_options import FIT, RECIPE, RECIPES, level, read_sparsities
 from partwise.data import as_data
+from partwise.engine.natural import natural_fit
 from partwise.io import Table, convert, read
 from partwise.recipes import RECIPES as KNOWN
 
@@ -235,11 +238,11 @@ def test_info(here, X, capsys, name):
     assert "without a constraint" in said
 
 
-def test_info_says_the_sparsity_that_a_fit_has(here, X):
-    found = pw.ssnmf(X, 3, max_iter=100, tol=1e-3, random_state=0).sparsity
-    from partwise.cli.info import unconstrained
-
-    np.testing.assert_allclose(unconstrained(as_data(read("x.npy").X), 3, 0), found)
+def test_info_says_the_sparsity_of_a_fit_without_a_constraint(here, X, capsys):
+    assert main(["info", "x.npy", "-r", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["unconstrained_sparsity"]
+    np.testing.assert_allclose(said, natural_fit(as_data(X), 3).sparsity)
+    np.testing.assert_allclose(np.mean(said), pw.ssnmf(X, 3, random_state=0).sparsity.mean(), atol=0.1)
 
 
 def test_info_of_nothing(here, capsys):
@@ -370,3 +373,24 @@ def test_resuming_gives_the_same(here):
     np.testing.assert_array_equal(rest.components_, whole.components_)
     np.testing.assert_array_equal(rest.loss_curve_, whole.loss_curve_)
     assert os.path.exists("c.pw")
+
+
+def test_a_drawn_seed_is_printed_and_repeats_the_fit(here, capsys):
+    assert main(["fit", "x.npy", "-r", "2", "--max-iter", "3", "-o", "a.pw"]) == 0
+    seed = re.search(r"seed (\d+) was drawn: repeat with --seed \1", capsys.readouterr().out)[1]
+    assert main(["fit", "x.npy", "-r", "2", "--max-iter", "3", "-o", "b.pw", "--seed", seed, "--json"]) == 0
+    said = capsys.readouterr().out
+    assert json.loads(said)["seed"] == int(seed)
+    assert "drawn" not in said
+    np.testing.assert_array_equal(pw.load("a.pw").components_, pw.load("b.pw").components_)
+
+
+def test_advice_is_given_in_terms_of_options(here, capsys):
+    np.save("digits.npy", load_digits().data[:300])
+    assert main(["fit", "digits.npy", "-r", "4", "-s", "0.1", "--max-iter", "3", "-q"]) == 0
+    assert not capsys.readouterr().err
+    assert main(["fit", "digits.npy", "-r", "4", "-s", "0.1", "--max-iter", "3", "--force"]) == 0
+    said = capsys.readouterr().err
+    assert "partwise: --sparsity 0.1 makes the components denser" in said
+    assert "use --sparsity 0.1:" in said
+    assert said.count("denser") == 1

@@ -172,12 +172,6 @@ def test_sparsity_is_as_requested(X, asked, dtype):
     assert np.all((achieved >= lo - atol) & (achieved <= hi + atol))
 
 
-def test_capacity_is_warned_of_with_the_numbers(X):
-    k = np.sqrt(30) - 0.8 * (np.sqrt(30) - 1)
-    with pytest.warns(pw.CapacityWarning, match=rf"n_components=4 .*size of {4 * k * k:.0f} .*30 nonzero features"):
-        fitted(X, sparsity=0.8)
-
-
 def test_sparse_components(X):
     model = fitted(X, sparsity=0.5)
     components = model.sparse_components()
@@ -343,3 +337,63 @@ def test_verbose_writes_no_escapes_into_a_file(X, capfd, monkeypatch):
 def test_nothing_is_printed_by_default(X, capfd):
     fitted(X)
     assert capfd.readouterr() == ("", "")
+
+
+# what is said about X
+
+
+def test_a_column_of_words_is_named(X):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(kind="x", day=pandas.Timestamp(0))
+    with pytest.raises(ValueError, match=r"columns that are not numbers: 'kind', 'day'\. Drop or encode them"):
+        fitted(table)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_transposed_data_is_recognised(X, form):
+    model = fitted(X)
+    with pytest.raises(ValueError, match=r"expecting 30 features.* seems to be transposed, pass X\.T"):
+        model.transform(form(X.T))
+    with pytest.raises(ValueError, match=r"expecting 30 features as input\.?$"):
+        model.transform(form(X[:, :7]))
+
+
+def test_transposed_data_on_disk_is_recognised(X, tmp_path):
+    np.save(tmp_path / "x.npy", X.T)
+    with pytest.raises(ValueError, match="seems to be transposed"):
+        fitted(X).transform(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(("shape", "said"), [((20, 3), "only 3 features"), ((3, 20), "only 3 samples")])
+def test_more_components_than_samples_or_features_are_warned_of(shape, said, rng):
+    with pytest.warns(UserWarning, match=f"n_components=4, but X has {said}: use at most 3 components"):
+        SparseNMF(4, max_iter=2, tol=0).fit(rng.random(shape))
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_a_drawn_seed_repeats_the_fit(X, n_init, tmp_path):
+    first, second = (SparseNMF(3, max_iter=3, tol=0, n_init=n_init).fit(X) for _ in range(2))
+    assert isinstance(first.seed_, int)
+    assert first.seed_ != second.seed_
+    again = SparseNMF(3, max_iter=3, tol=0, n_init=n_init, random_state=first.seed_).fit(X)
+    np.testing.assert_array_equal(again.components_, first.components_)
+    assert again.seed_ == first.seed_
+    first.save(tmp_path / "m.pw")
+    assert pw.load(tmp_path / "m.pw").seed_ == first.seed_
+
+
+def test_the_seed_of_a_generator_is_unknown(X, tmp_path):
+    model = SparseNMF(3, max_iter=3, tol=0, random_state=np.random.default_rng(0)).fit(X)
+    assert model.seed_ is None
+    model.save(tmp_path / "m.pw")
+    assert not hasattr(pw.load(tmp_path / "m.pw"), "seed_")
+
+
+def test_the_seed_is_kept_in_checkpoints(X, tmp_path):
+    options = {"tol": 0, "checkpoint": tmp_path / "c", "checkpoint_every": 1}
+    first = pw.ssnmf(X, 3, max_iter=2, **options)
+    resumed = pw.ssnmf(X, 3, max_iter=4, tol=0, resume_from=tmp_path / "c")
+    assert resumed.seed == first.seed
+    np.testing.assert_array_equal(
+        resumed.components, pw.ssnmf(X, 3, max_iter=4, tol=0, random_state=first.seed).components
+    )

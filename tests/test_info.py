@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from partwise.cli import info, main
+from partwise.cli import main
+from partwise.engine import natural
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch, tmp_path):
     """Lower the limit on samples to twenty."""
-    monkeypatch.setattr(info, "SAMPLES", 20)
+    monkeypatch.setattr(natural, "SAMPLES", 20)
     monkeypatch.chdir(tmp_path)
 
 
@@ -50,4 +51,4 @@ def test_samples_of_zeros_are_left_out_of_the_fit(rng, capsys):
     assert facts["zeros"] == pytest.approx(0.95)
     assert len(facts["unconstrained_sparsity"]) == 2
     assert facts["unconstrained_samples"] == 3
-    assert "2 components without a constraint have sparsity" in said
+    assert "2 components without a constraint, fitted to 3 samples, have sparsity" in said

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .engine.metrics import match_parts as match_parts
     from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
-    from .engine.validation import CapacityWarning as CapacityWarning
+    from .engine.natural import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
     from .fields import brain as brain, cells as cells, sound as sound
@@ -40,7 +40,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "engine.checkpoint": ("CheckpointWarning",),
     "engine.loop": ("Iteration", "Result"),
     "engine.metrics": ("match_parts",),
-    "engine.validation": ("CapacityWarning",),
+    "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
     "pages": ("report",),
     "projections": (

@@ -52,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from ..datasets import load_digits
+    from ..engine.natural import no_advice
     from ..engine.progress import progress_line
     from ..plotting import gallery, new_figure
     from ..recipes import ssnmf
@@ -64,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
     table = Table(title=f"{len(X)} handwritten digits, {options.components} components")
     for heading in ("requested sparsity", "achieved sparsity", "relative error", "iterations", "seconds"):
         table.add_column(heading, justify="right")
-    with Console(stderr=True).status("Compiling (first run only; later runs use the cache)"):
+    with Console(stderr=True).status("Compiling (first run only; later runs use the cache)"), no_advice():
         ssnmf(X[:20], 2, sparsity=0.1, max_iter=1)
     for sparsity, panel in zip(options.sparsity, panels, strict=True):
-        with progress_line(f"sparsity {sparsity:g}") as callback:
+        with progress_line(f"sparsity {sparsity:g}") as callback, no_advice():
             result = ssnmf(
                 X, options.components, sparsity=sparsity, max_iter=500, random_state=options.seed, callback=callback
             )

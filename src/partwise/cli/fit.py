@@ -209,6 +209,7 @@ def facts_of(model: Any, stopped: bool) -> dict[str, Any]:
         "explained": model.explained_,
         "iterations": model.n_iter_,
         "seconds": model.time_curve_[-1],
+        "seed": model.seed_,
         "stop_reason": model.stop_reason_,
         "interrupted": stopped,
     }
@@ -225,8 +226,15 @@ def report(options: argparse.Namespace, table: Table, done: list[Any], stopped: 
         f"{model.n_components_} components, sparsity {between(model.sparsity_)}, "
         f"relative error {facts['relative_error']:.4f}",
         f"{model.n_iter_} iterations in {facts['seconds']:.1f} s ({with_flags(model.stop_reason_)})",
+        *drawn_seed(model),
     ]
     print_results(options, {**facts_about(table), **facts}, lines, files)
+
+
+def drawn_seed(model: Any) -> list[str]:
+    """A line that says how to repeat a fit for which no seed was given."""
+    drawn = model.random_state is None and model.seed_ is not None
+    return [f"seed {model.seed_} was drawn: repeat with --seed {model.seed_}"] if drawn else []
 
 
 def report_several(options: argparse.Namespace, table: Table, done: list[Any], stopped: bool) -> None:
@@ -245,4 +253,6 @@ def report_several(options: argparse.Namespace, table: Table, done: list[Any], s
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     files = [line for _, files in done for line in named(files)]
-    print_results(options, {**facts_about(table), "fits": fits}, [described(table), *lines, *files])
+    print_results(
+        options, {**facts_about(table), "fits": fits}, [described(table), *lines, *drawn_seed(done[0][0]), *files]
+    )

@@ -16,7 +16,6 @@ EXAMPLES = """\
   partwise info cells.h5ad --json | jq .zeros
 """
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-SAMPLES = 2000  # the unconstrained fit uses at most this many
 
 
 def add_options(parser: Any) -> None:
@@ -38,12 +37,13 @@ def add_options(parser: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, count, fit without a sparsity constraint, print."""
     from ..data import as_data
+    from ..engine.natural import natural_fit
 
     table = read_data(options)
     data = as_data(table.X, missing=True)
     zeros, largest, missing, unseen = counted(data)
-    some = sampled(data) if largest > 0 else None
-    natural = None if some is None else unconstrained(some, options.components, options.seed)
+    found = natural_fit(data, min(options.components, *data.shape), options.seed)
+    natural = None if found is None else found.sparsity
     sizes = {level: features_at(level, table.shape[1]) for level in LEVELS}
     facts = {
         **facts_about(table),
@@ -56,13 +56,14 @@ def run(options: argparse.Namespace) -> int:
         "largest": largest,
         "unseen_features": unseen,
         "unconstrained_sparsity": natural,
-        "unconstrained_samples": 0 if some is None else some.shape[0],
+        "unconstrained_samples": 0 if found is None else found.excerpt.shape[0],
         "features_at_least": sizes,
     }
     suggestion = "all values are 0: there is nothing to factorize"
-    if natural is not None and some is not None:
+    if found is not None and natural is not None:
         between = f"{natural.min():.2f} to {natural.max():.2f} (mean {natural.mean():.2f})"
-        of = f", fitted to {SAMPLES} samples," if some.shape[0] == SAMPLES else ""
+        size = found.excerpt.shape[0]
+        of = f", fitted to {size} samples," if size < data.shape[0] else ""
         suggestion = f"{len(natural)} components without a constraint{of} have sparsity {between}: start from there"
     disk = ", not loaded into memory" if table.lazy else ""
     lines = [
@@ -96,29 +97,6 @@ def nonzeros(chunk: Any) -> int:
     import numpy as np
 
     return int(np.count_nonzero(chunk.matrix if isinstance(chunk.matrix, np.ndarray) else chunk.matrix.data))
-
-
-def sampled(data: Any) -> Any:
-    """At most 2000 evenly spaced nonzero samples, without the features that none of them has observed."""
-    import numpy as np
-
-    from ..data import as_data
-
-    filled = np.flatnonzero(data.sqnorms(0))
-    some = data.subset(filled[np.linspace(0, len(filled) - 1, min(len(filled), SAMPLES)).astype(int)])
-    if some.complete or (some.counts(1) > 0).all():
-        return some
-    return as_data(some.matrix[:, some.counts(1) > 0], missing=True)
-
-
-def unconstrained(data: Any, components: int, seed: int) -> Any:
-    """The sparsity of the components of a fit without a sparsity constraint."""
-    import numpy as np
-
-    from ..recipes import ssnmf
-
-    result = ssnmf(data, min(components, *data.shape), max_iter=100, tol=1e-3, random_state=seed)
-    return result.sparsity[np.isfinite(result.sparsity)]
 
 
 def features_at(level: float, m: int) -> int:

@@ -23,11 +23,14 @@ def with_flags(message: str, names: Iterable[str] = ()) -> str:
 
     >>> with_flags("max_iter=0 is too small: give max_iter a value of at least 1, or set missing='em'")
     '--max-iter 0 is too small: give --max-iter a value of at least 1, or set --missing em'
+    >>> with_flags("sparsity=0.8 is too low: use sparsity=(0.8, None)", ["sparsity"])
+    '--sparsity 0.8 is too low: use --sparsity 0.8:'
     """
     names = {*names, *FLAGS, *FIT, *RECIPE} - {"components"}
     flags = {name: f"--{name.replace('_', '-')}" for name in names} | RENAMED
     known = "|".join(flags)
     words = "|".join(name for name in flags if "_" in name or name in RENAMED)  # the others may be plain English
+    message = re.sub(r"(?<=sparsity=)\((\S+), (\S+)\)", r"\1:\2", message).replace("=None:", "=:").replace(":None", ":")
     message = re.sub(rf"\b({known})='(\w+)'", lambda match: f"{flags[match[1]]} {match[2]}", message)
     pattern = rf"\b({known})=|'({known})'|(?<![\w./'-])({words})(?![\w/'-]|\.\w)"
     return re.sub(pattern, lambda match: flags[match[match.lastindex or 0]] + " " * (match.lastindex == 1), message)

@@ -30,8 +30,8 @@ class DenseData(Matrix):
     def check(self) -> None:
         check_values(self.matrix.min(), self.peak, self._offenders)
 
-    def subset(self, which: Array) -> DenseData:
-        return DenseData(self.matrix[which], check=False)
+    def subset(self, which: Which, features: Which = slice(None)) -> DenseData:
+        return DenseData(self.matrix[which][:, features], check=False)
 
     def _filled(self, rows: Which) -> Array:
         """Return some samples."""

@@ -81,8 +81,8 @@ class Matrix(InMemory):
         self._cross: dict[int, Array] = {}
 
     @abstractmethod
-    def subset(self, which: Array) -> Matrix:
-        """Return some of the samples."""
+    def subset(self, which: Which, features: Which = slice(None)) -> Matrix:
+        """Return some of the samples and features."""
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         return Stats(self.cross(factors[1 - mode], mode), grams[1 - mode], self.sqnorm)

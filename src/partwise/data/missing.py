@@ -126,8 +126,9 @@ class MissingDense(Missing, DenseData):
         self.mask = mask
         DenseData.__init__(self, X, check)
 
-    def subset(self, which: Array) -> MissingDense:
-        return MissingDense(self.matrix[which], None if self.mask is None else self.mask[which], check=False)
+    def subset(self, which: Which, features: Which = slice(None)) -> MissingDense:
+        mask = None if self.mask is None else self.mask[which][:, features]
+        return MissingDense(self.matrix[which][:, features], mask, check=False)
 
     def observed(self, which: Which) -> Array:
         return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]

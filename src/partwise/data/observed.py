@@ -18,14 +18,15 @@ from ..statistics import Array, Stats
 from .dense import DenseData
 from .matrix import Matrix
 from .missing import Missing, MissingDense
+from .protocols import Which
 from .sparse import SparseData, dot
 
 
 class MissingSparse(Missing, SparseData):
     """A sparse matrix that stores the observed entries, including zeros. Entries that are not stored are missing."""
 
-    def subset(self, which: Array) -> MissingSparse:
-        return MissingSparse(self.matrix[which], check=False)
+    def subset(self, which: Which, features: Which = slice(None)) -> MissingSparse:
+        return MissingSparse(self.matrix[which][:, features], check=False)
 
     def _stored(self, factors: Sequence[Array]) -> tuple[Array, Array, Array, Array, Array]:
         X = self.matrix

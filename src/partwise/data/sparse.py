@@ -13,6 +13,7 @@ from ..runtime.compiled import kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
+from .protocols import Which
 
 LEAST = 256  # compressed rows per thread, at least
 
@@ -39,8 +40,8 @@ class SparseData(Matrix):
         if self.matrix.data.size:
             check_values(self.matrix.data.min(), self.peak, self._offenders)
 
-    def subset(self, which: Array) -> SparseData:
-        return SparseData(self.matrix[which], check=False)
+    def subset(self, which: Which, features: Which = slice(None)) -> SparseData:
+        return SparseData(self.matrix[which][:, features], check=False)
 
     def _offenders(self) -> tuple[int, int, float]:
         where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])

@@ -197,6 +197,12 @@ class Resumed:
             raise UnreadableError(f"{path} is not the state of a fit: {error}") from error
         return resumed
 
+    @property
+    def seed(self) -> int | None:
+        """The seed of the fit, if it is known."""
+        found = self.random.get("seed")
+        return found if isinstance(found, int) else None
+
     def check_state(self) -> None:
         """Raise ValueError for an invalid state."""
         if not isinstance(self.problem, Problem):

@@ -74,6 +74,8 @@ class Result:
         The weights of the components of a tensor. The model is Σ_j weights_j · factors[0][:, j] ∘ factors[1][:, j] ∘ …
     encoder : Block or None
         How activations of new samples are computed, if samples are independent of each other.
+    seed : int or None
+        The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     """
 
     factors: Factors
@@ -87,6 +89,7 @@ class Result:
     middle: Array | None = None
     weights: Array | None = None
     encoder: Block | None = None
+    seed: int | None = None
     states: list[State] = field(default_factory=list, repr=False)
 
     @property

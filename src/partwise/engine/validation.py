@@ -8,18 +8,16 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import Chunked, Data, Matrix, Tensor
+from ..data import Chunked, Matrix, Tensor
 from ..data.matrix import scale_limit
-from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection
-from ..projections.sets import as_sparsity, check_method, l1_norm
+from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
+from ..projections.sets import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
@@ -28,23 +26,6 @@ OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection 
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
 Penalty: TypeAlias = float | Sequence[float] | Array
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-
-
-class CapacityWarning(UserWarning):
-    """The components are too few and too sparse to cover the features of X."""
-
-
-WARNS_OF_CAPACITY = ContextVar("WARNS_OF_CAPACITY", default=True)
-
-
-@contextmanager
-def no_capacity_warning() -> Iterator[None]:
-    """Give no `CapacityWarning` in this thread; `warnings.catch_warnings` would change the filters of all threads."""
-    token = WARNS_OF_CAPACITY.set(False)
-    try:
-        yield
-    finally:
-        WARNS_OF_CAPACITY.reset(token)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -154,10 +135,17 @@ def as_generator(random_state: Seed) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
     if random_state is None:
-        return np.random.default_rng()
+        return np.random.default_rng(int(np.random.default_rng().integers(2**31)))  # a seed that can be written down
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return np.random.default_rng(int(random_state))
     raise ValueError(f"random_state={random_state!r}: give None, a whole number of at least 0, or a NumPy generator")
+
+
+def seed_of(rng: np.random.Generator, random_state: Seed) -> int | None:
+    """The seed of ``rng``; None if ``random_state`` was a generator, which may have been used before."""
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return None
+    return int(rng.bit_generator.seed_seq.entropy)  # type: ignore[attr-defined]
 
 
 def as_columns(sparsity: Sparsity, r: int, method: Method = "fast", name: str = "sparsity") -> Columns:
@@ -256,46 +244,3 @@ def as_known(
                     f"that is safe in {dtype} beside this X: rescale it"
                 )
     return Known(tuple(which.tolist()), rows[which].T.astype(dtype, order="F")) if which.size else None
-
-
-def warn_of_capacity(sets: Columns, data: Data, mode: int = 1) -> None:
-    """Warn if the total effective size of the components is below the number of nonzero features of X.
-
-    The effective size of a vector is (‖·‖₁/‖·‖₂)². It is d for d equal entries, and small entries hardly count. That of
-    a component is k². The components may still be able to reproduce X if some of its features are small (a window leaks
-    into all frequencies, a mask is loose). A theorem decides. Let a be the norms of X's features. If X =
-    activations·components, all nonnegative and with components of unit norm, then Σ_j a_j ≤ Σ_i w_i k_i and
-    ‖X‖² ≥ Σ_i w_i², where w_i are the norms of the activations. By the Cauchy–Schwarz inequality, the effective size of
-    a is therefore at most Σ_i k_i². If it is larger, ‖X − model‖ is at least the distance from a to the nearest vector
-    of that effective size.
-    """
-    if not WARNS_OF_CAPACITY.get():
-        return
-    m, features = data.shape[mode], "features" if len(data.shape) == 2 else f"slices of mode {mode}"
-    sizes = [s.l1_range(m)[1] ** 2 for s in sets if isinstance(s, Hoyer | HoyerBetween)]
-    if len(sizes) < len(sets):
-        return
-    capacity = sum(sizes)
-    norms = np.sqrt(data.sqnorms(mode)) if capacity < m else np.zeros(0)
-    used, size = np.count_nonzero(norms), effective_size(norms)
-    if capacity >= used:
-        return
-    verdict = "so the components cannot cover X evenly, but they may cover its large features"
-    if capacity < size:
-        enough = FreeNorm(HoyerBetween((np.sqrt(m) - np.sqrt(capacity)) / (np.sqrt(m) - 1), None))
-        least = float(np.linalg.norm(norms - enough(norms)) / np.linalg.norm(norms))
-        error = f": the relative error is at least {least:.2f}" if data.complete else ""
-        verdict = f"so the components cannot reproduce X{error}"
-    even = max(1 - (np.sqrt(used / len(sets)) - 1) / (l1_norm(0.0, m) - 1), 0)
-    warn_user(
-        f"n_components={len(sets)} at this sparsity gives a total effective size of {capacity:.0f} {features}, but X "
-        f"has {used} nonzero {features} (of {m}; effective size {size:.0f}), {verdict}. Use more components, or a "
-        f"sparsity of at most {np.floor(100 * even) / 100:.2f}",
-        CapacityWarning,
-    )
-
-
-def effective_size(vector: Array) -> float:
-    """(‖·‖₁/‖·‖₂)², the number of equal entries with this ratio of norms; 0 for the zero vector."""
-    square = float(vector @ vector)
-    return float(vector.sum()) ** 2 / square if square > 0 else 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -195,18 +196,16 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         if not is_lazy(X):
-            return as_data(
-                validate_data(
+            with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
+                array = validate_data(
                     self,
                     X,
                     reset=reset,
                     accept_sparse=("csr", "csc"),
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
-                ),
-                missing=missing,
-                observed=observed,
-            )
+                )
+            return as_data(array, missing=missing, observed=observed)
         data = as_data(X, limit, missing, observed)
         if reset:
             self.n_features_in_ = data.shape[1]
@@ -215,7 +214,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         elif data.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
+                f"features as input{transposed_hint(data.shape, self.n_features_in_)}"
             )
         return data
 
@@ -230,6 +229,28 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+@contextmanager
+def explained_errors(X: Any, features: int | None) -> Iterator[None]:
+    """Add to scikit-learn's errors which columns of a DataFrame are no numbers, or that X seems to be transposed."""
+    try:
+        yield
+    except ValueError as error:
+        words = list(X.select_dtypes(exclude=["number", "bool"]).columns) if hasattr(X, "select_dtypes") else []
+        if words:
+            listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+            raise ValueError(f"X has columns that are not numbers: {listed}. Drop or encode them") from error
+        hint = transposed_hint(np.shape(X), features)
+        if hint and "features" in str(error):
+            raise ValueError(f"{error}{hint}") from error
+        raise
+
+
+def transposed_hint(shape: tuple[int, ...], features: int | None) -> str:
+    """A hint for X with as many rows as the model has features."""
+    fits = len(shape) == 2 and shape[0] == features != shape[1]
+    return "; it has as many rows: X seems to be transposed, pass X.T (samples × features)" if fits else ""
 
 
 def as_output(activations: Array | da.Array) -> Array | da.Array:

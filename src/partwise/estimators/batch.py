@@ -66,6 +66,8 @@ class SparseNMF(CallbackSupport, Parts):
         Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)².
     reconstruction_err_ : float
         ‖X − activations · components_‖ (Frobenius).
+    seed_ : int or None
+        The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
         ½‖X − model‖² plus penalties, at the start and after each iteration.
@@ -220,7 +222,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.n_iter_ = result.n_iter
         self.loss_curve_, self.time_curve_ = result.losses, result.times
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
-        self.stop_reason_ = result.stop_reason
+        self.stop_reason_, self.seed_ = result.stop_reason, result.seed
         self._encoder = result.encoder
         if result.middle is not None:
             self.scaling_ = result.middle

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
@@ -16,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..engine.loop import Callback, Iteration, Result, Watch
 from ..engine.options import TABLE
-from ..engine.validation import Seed, as_count, as_generator, as_verbosity, warn_user
+from ..engine.validation import Seed, as_count, as_generator, as_verbosity, seed_of, warn_user
 from ..runtime.arrays import ArrayLike
 from ..runtime.interrupts import interrupts
 
@@ -47,7 +48,10 @@ def best_of_starts(estimator: FromStarts, fit: Callable[..., Result], hooks: Hoo
     options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
     del options["random_state"]  # all starts share one generator
     n_init = as_count(estimator.n_init, "n_init")
-    rng = estimator.random_state if n_init == 1 else as_generator(estimator.random_state)
+    rng, seed = estimator.random_state, None
+    if n_init > 1:
+        rng = as_generator(estimator.random_state)
+        seed = seed_of(rng, estimator.random_state)
     results: list[Result] = []
     with interrupts() as interrupted:
         while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
@@ -55,7 +59,8 @@ def best_of_starts(estimator: FromStarts, fit: Callable[..., Result], hooks: Hoo
             with progress(estimator, start, modes=estimator._sparse_modes()) as line:
                 callbacks = [callback for callback in (hooks, line) if callback]
                 results.append(fit(**options, random_state=rng, callback=combined(callbacks)))
-    return min(results, key=lambda result: float(result.losses[-1]))
+    best = min(results, key=lambda result: float(result.losses[-1]))
+    return best if n_init == 1 else replace(best, seed=seed)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
+from ..engine.natural import advise
 from ..engine.online import BatchLearner, Epochs, batches
 from ..engine.options import with_options
 from ..engine.starts import starting_parts
@@ -24,7 +25,7 @@ from ..engine.validation import (
     as_known,
     as_penalties,
     as_switch,
-    warn_of_capacity,
+    seed_of,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -70,6 +71,8 @@ class MiniBatchSparseNMF(Parts):
     ----------
     components_, sparsity_, reconstruction_err_, time_curve_, stop_reason_, data_shape_, n_features_in_
         As in `SparseNMF`. `partial_fit` sets only the first two and the last.
+    seed_ : int or None
+        The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
         Number of passes over X in `fit`.
     n_steps_ : int
@@ -190,10 +193,11 @@ class MiniBatchSparseNMF(Parts):
         """Initialize the components and their constraints."""
         r = as_count(self.n_components, "n_components")
         self._rng = as_generator(self.random_state)
+        self.seed_ = seed_of(self._rng, self.random_state)
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
         known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype, data)
         if known is None:
-            warn_of_capacity(sets[1], data)
+            advise(data, sets[1])
         penalties = as_penalties(self.l1, self.l2, sets)
         self._encoder = nonnegative_encoder(r, *penalties[0])
         sweeps = as_count(self.component_sweeps, "component_sweeps")

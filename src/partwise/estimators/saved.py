@@ -42,6 +42,7 @@ ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of fl
     "n_steps_": int,
     "reconstruction_err_": float,
     "stop_reason_": str,
+    "seed_": int,
     "data_shape_": tuple,
 }
 OUTPUTS = ("default", "pandas", "polars")
@@ -70,6 +71,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     attributes |= {name: kept_names(list(map(str, attributes[name]))).tolist() for name in names}
     if isinstance(model, SparseCP):
         del attributes["sparsity_"]  # that of the factors
+    if attributes.get("seed_") is None:
+        attributes.pop("seed_", None)  # a generator was given
     header: Header = {
         "kind": "model",
         "class": kind,

@@ -117,7 +117,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_components_ = len(self.weights_)
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
-        self.stop_reason_ = result.stop_reason
+        self.stop_reason_, self.seed_ = result.stop_reason, result.seed
         self._encoder = result.encoder
         error = result.relative_error
         if result.encoder is not None:  # the optimal activations, as in `transform`

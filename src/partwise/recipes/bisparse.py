@@ -11,7 +11,7 @@ from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
 from ..engine.options import Keywords
-from ..engine.validation import Sparsity, as_choice, as_columns, warn_of_capacity
+from ..engine.validation import Sparsity, as_choice, as_columns
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -83,7 +83,6 @@ def bisparse(
     ]
     if not all(s.unit_norm for s in sets):
         raise ValueError("bisparse needs sets of unit norm on both sides: give sparsities, Hoyer or HoyerBetween sets")
-    warn_of_capacity(sets[1], task.data)
     blocks = [Block(Sequential(task.sweeps(mode)), sets[mode]) for mode in (0, 1)]
     blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))
     start = np.ones(r) if diagonal else (np.eye(r) + 1e-3).ravel()

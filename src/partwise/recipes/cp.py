@@ -18,7 +18,7 @@ from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
 from ..engine.tensor_starts import starting_tensor_factors
-from ..engine.validation import Sparsity, as_columns, as_count, warn_of_capacity
+from ..engine.validation import Sparsity, as_columns, as_count
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
@@ -84,8 +84,6 @@ def cp(
     task = TensorTask(X, n_components, options)
     shape, r = task.data.shape, task.r
     sets = as_modes(sparsity, len(shape), r, projection)
-    for mode, s in enumerate(sets):
-        warn_of_capacity(s, task.data, mode)
     asked = None if sweeps is None else as_count(sweeps, "sweeps")
     blocks = [Block(Sequential(asked or task.sweeps(mode)), s) for mode, s in enumerate(sets)]
     init = "gradual" if sparsity else "samples"

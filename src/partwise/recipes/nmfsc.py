@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import Sparsity, as_columns, warn_of_capacity
+from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
 from .task import Task, recipe
@@ -53,8 +53,6 @@ def nmfsc(
     task = Task(X, n_components, options)
     activations = as_columns(activation_sparsity, task.r, projection, "activation_sparsity")
     parts = as_columns(sparsity, task.r, projection)
-    if task.known[1] is None:
-        warn_of_capacity(parts, task.data)
     if sparsity is not None:
         parts = Columns(tuple(FreeNorm(s, keep=True) for s in parts))
     free = activation_sparsity is None

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import Keywords
-from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided, warn_of_capacity
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
 from ..projections import Method
 from ..updates import Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
 from .task import Task, recipe
@@ -87,8 +87,6 @@ def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    if task.known[1] is None:
-        warn_of_capacity(sets[1], task.data)
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1

@@ -16,6 +16,7 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
 from ..engine.loop import Result, factorize
+from ..engine.natural import advise
 from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -29,6 +30,8 @@ from ..engine.validation import (
     as_jobs,
     as_known,
     as_path,
+    seed_of,
+    warn_user,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
@@ -101,10 +104,14 @@ class Task:
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
+        if self.r > min(self.data.shape[:2]):
+            n, which = min(zip(self.data.shape, ("samples", "features"), strict=False))
+            warn_user(f"n_components={self.r}, but X has only {n} {which}: use at most {n} components", UserWarning)
         self.rng = as_generator(self.options["random_state"])
         if self.resumed is not None:
             given = isinstance(self.options["random_state"], numbers.Integral)
             self.resumed.set_generator(self.rng, "before", must_agree=given)
+        self.seed = seed_of(self.rng, self.options["random_state"]) if self.resumed is None else self.resumed.seed
         self.before = self.rng.bit_generator.state
         fixed = {name: self.options[name] for name in FIXED}
         self.known = [
@@ -148,6 +155,8 @@ class Task:
             self.check_chunks(blocks, name)
         if not self.data.complete:
             self.check_missing(order, name)
+        if self.resumed is None:
+            advise(self.data, blocks[1].sets)
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
@@ -189,11 +198,11 @@ class Task:
                 factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
             else:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
-            random = {"before": self.before, "after": self.rng.bit_generator.state}
+            random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
-        return replace(result, encoder=self.encoder(blocks[0]) if whole else None)
+        return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
     def gradual(
         self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]

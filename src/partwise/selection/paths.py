@@ -10,7 +10,7 @@ import numpy as np
 
 from ..engine.loop import Result
 from ..engine.metrics import match_parts
-from ..engine.validation import no_capacity_warning
+from ..engine.natural import no_advice
 from ..recipes import ssnmf
 from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram
@@ -36,7 +36,7 @@ class Plan:
 
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
-        with interrupts() as interrupted, no_capacity_warning():  # the held-out error shows it
+        with interrupts() as interrupted, no_advice():  # the held-out error shows it
             result = ssnmf(
                 split.seen,
                 rank,
