@@ -5,9 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2
 
-.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs clean
+.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs fuzz clean
 
-demo: $(VENV)/plot
+demo: $(VENV)/plain
 	$(BIN)/partwise demo --force
 
 # all figures of the paper, or some: FIGURES="figure4 figure5". QUICK=1: tiny data. DATA=, OUT=: folders
@@ -20,8 +20,9 @@ reproduce: $(VENV)/bench
 
 test: lint tests jit-off
 
-# runs the docs, tiny benchmarks, clusters of processes, other CPUs and versions, and most tests without the JIT
-test-slow: slow-tests slow-jit-off cpus package least
+# runs the docs, tiny benchmarks, clusters of processes, other CPUs and versions, damaged files and random fits, and most
+# tests without the JIT
+test-slow: slow-tests slow-jit-off cpus fuzz package least
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -48,6 +49,12 @@ slow-jit-off: $(VENV)/dev
 # the reproducibility tests with the BLAS and the kernels of other CPUs, which have their own kernel cache
 cpus: $(VENV)/dev
 	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
+
+# damaged files and random fits, for so many seconds. FOUND=: folder for what fails (default: a temporary folder)
+SECONDS := 60
+FOUND :=
+fuzz: $(VENV)/dev
+	$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(if $(FOUND),--found "$(FOUND)")
 
 # regenerates docs/api.md and runs the code of every page
 docs: $(VENV)/dev
@@ -91,8 +98,8 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/plot: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+$(VENV)/plain: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/bench: $(VENV)/made pyproject.toml

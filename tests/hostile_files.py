@@ -68,14 +68,14 @@ def written(path, content):
     return path
 
 
+def png_piece(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
 def png(width, height, rows=b""):
     """A grey PNG with any size in its header."""
-
-    def piece(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + piece(b"IHDR", head) + piece(b"IDAT", zlib.compress(rows, 9)) + piece(b"IEND", b"")
+    pieces = (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 9))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(png_piece(*one) for one in (*pieces, (b"IEND", b"")))
 
 
 def nifti(path, **header):

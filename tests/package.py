@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import partwise as pw
+from partwise.cli import main as partwise
 
 
 def main():
@@ -20,6 +22,16 @@ def main():
     model.save("model.pw")
     np.testing.assert_array_equal(pw.load("model.pw").transform(X), model.transform(X))
     assert sum(name.startswith("partwise") for name in sys.modules) > 10
+
+    np.savetxt("x.csv", X, delimiter=",", header=",".join(f"f{j}" for j in range(30)), comments="")
+    Path("pictures").mkdir()
+    for i, pixels in enumerate(X.reshape(-1, 5, 6)):
+        Image.fromarray((255 * pixels / X.max()).astype("uint8")).save(f"pictures/{i}.png")
+    for data in ("x.csv", "pictures"):
+        assert partwise(["fit", data, "-r", "3", "-s", "0.2", "--png", f"{data}.png", "--out", f"{data}.pw", "-q"]) == 0
+        assert partwise(["show", f"{data}.pw", "--html", f"{data}.html"]) == 0
+        assert "<svg" in Path(f"{data}.html").read_text(encoding="utf-8")
+    assert partwise(["demo"]) == 0
     print(f"partwise {pw.__version__} works as installed")
 
 

@@ -6,6 +6,7 @@ import operator
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,27 @@ def test_files_of_a_room_have_no_circular_imports(room):
 def test_package_does_not_import_experiments():
     for path in SOURCES:  # experiments/ is not installed
         assert "experiments" not in {name.split(".")[0] for name in imported(path)}, path
+
+
+def unconditional(node):
+    """The packages that a module imports outside of ``if`` and ``try``."""
+    if isinstance(node, ast.Import):
+        yield from (name.name.split(".")[0] for name in node.names)
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        yield node.module.split(".")[0]
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.If | ast.Try):
+            yield from unconditional(child)
+
+
+def test_a_plain_installation_has_what_is_imported():
+    declared = tomllib.loads((ARCHITECTURE.parent / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.match(r"[\w-]+", text)[0] for text in declared}
+    installed = {{"pillow": "PIL", "scikit-learn": "sklearn"}.get(name, name) for name in names}
+    known = installed | sys.stdlib_module_names | {"partwise"}
+    found = {(path.name, name) for path, source in SOURCES.items() for name in unconditional(source)}
+    given = {("cluster.py", "dask"), ("workers.py", "dask"), ("workers.py", "distributed"), ("brain.py", "nilearn")}
+    assert {(file, name) for file, name in found if name not in known} == given  # X is of that library already
 
 
 def test_only_plotting_uses_matplotlib_and_only_cli_prints():

@@ -107,9 +107,9 @@ def test_debug_shows_where(here):
 
 
 def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["fit", "x.npy", "--png", "p.png"]) == 1
-    assert capsys.readouterr().err == "partwise: plots need matplotlib: pip install 'partwise[plot]'\n"
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    assert main(["fit", "x.npy", "--components-out", "p.h5ad"]) == 1
+    assert capsys.readouterr().err == "partwise: writing p.h5ad needs anndata: pip install 'partwise[cells]'\n"
     assert not (here / "x.pw").exists()
 
 

@@ -46,7 +46,7 @@ WRITERS = {
     "components": lambda path: write_components(path, X, Table(X, "array", "x")),
     "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", origin=BRAIN)),
     "annotated": lambda path: write_components(path.with_suffix(".h5ad"), X, Table(X, "array", "x")),
-    "picture": lambda path: draw(path.with_suffix(".png"), X, ("",)),
+    "picture": lambda path: draw(path.with_suffix(".png"), X),
     **{
         f"data{ending}": lambda path, ending=ending: convert(Table(X, "array", "x"), path.with_suffix(ending))
         for ending in DATA

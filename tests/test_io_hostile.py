@@ -214,8 +214,6 @@ def test_values_that_are_no_data(tmp_path):
 @pytest.mark.parametrize(
     ("module", "ending", "extra"),
     [
-        ("pandas", ".csv", "tables"),
-        ("PIL.Image", ".png", "images"),
         ("nibabel", ".nii", "brain"),
         ("anndata", ".h5ad", "cells"),
         ("h5py", ".h5", "stored"),

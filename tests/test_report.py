@@ -6,7 +6,6 @@ import functools
 import io
 import json
 import re
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -245,14 +244,6 @@ def test_notebooks_show_models_under_scikit_learns_diagram(model):
         assert set(model._repr_mimebundle_()) == {"text/plain"}
         assert not hasattr(model, "_repr_html_")
     assert "SparseNMF" in make_pipeline(MinMaxScaler(), model)._repr_html_()
-
-
-def test_notebooks_need_no_matplotlib(model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "<img" not in model._repr_html_().partition('class="partwise"')[2]
-    model.keep(part_shape=(1, 2, 2, 3))
-    assert 'class="partwise"' in model._repr_html_()
 
 
 def test_notebooks_escape(model):

@@ -17,7 +17,7 @@ FORMATS = """\
 DATA formats (rows are samples, columns are features; see --transpose):
   .npy .npz .mat .csv .tsv .txt (.gz)     arrays and tables; .npz may hold a scipy sparse matrix
   .mtx (.gz), folder with matrix.mtx      Matrix Market; 10x Genomics output
-  .h5ad, file.h5ad:layers/counts          AnnData
+  .h5ad, .zarr                            AnnData; see --layer and --mask-var
   .zarr, file.h5:/path                    arrays, read from disk in chunks if they are large
   folder, 'faces/*.png', a.png b.png …    images of equal size (PNG, PGM, JPEG, …), one per sample
   'subjects/*.nii.gz' --mask mask.nii.gz  NIfTI images, one volume per sample
@@ -39,6 +39,10 @@ def add_data(parser: Any) -> None:
         "--row-names",
         action=argparse.BooleanOptionalAction,
         help="whether the first column of a table holds row names (default: detect)",
+    )
+    group.add_argument("--layer", metavar="NAME", help="AnnData: layer to use (default: X)")
+    group.add_argument(
+        "--mask-var", metavar="COLUMN", help="AnnData: use the genes where this column of .var is True: highly_variable"
     )
     add_max_bytes(group)
     add_sound(group)
@@ -77,7 +81,7 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
     for name in options.data:
         if name.endswith(".pw"):
             raise UsageError(f"{name} is a model, not data: `partwise show {name}` describes it")
-    settings = {name: getattr(options, name) for name in ("mask", "row_names", "window", "hop")}
+    settings = {name: getattr(options, name) for name in ("mask", "row_names", "layer", "mask_var", "window", "hop")}
     if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
         settings |= {name: value for name, value in vars(origin).items() if settings.get(name) is None}
     source = options.data[0] if len(options.data) == 1 else options.data
@@ -114,6 +118,8 @@ def check_kept(table: Table) -> None:
 
 def with_features(table: Table, features: Sequence[str], count: int, name: str) -> Any:
     """X with its features in the order of ``name``, which has ``count`` of them, possibly unnamed."""
+    from ..io.table import with_columns
+
     known = tuple(features)
     if table.shape[1] == count and (not known or table.feature_names in (None, known)):
         return table.X
@@ -123,12 +129,7 @@ def with_features(table: Table, features: Sequence[str], count: int, name: str) 
     missing = [feature for feature in known if feature not in places]
     if missing:
         raise ValueError(f"{table.source} lacks {len(missing)} of the {count} features of {name}, first {missing[0]!r}")
-    if table.lazy:
-        raise ValueError(
-            f"{table.source} and {name} have their features in different orders, and reordering needs the data in "
-            "memory: convert it to .npz first"
-        )
-    return table.X[:, [places[feature] for feature in known]]
+    return with_columns(table.X, [places[feature] for feature in known])
 
 
 def described(table: Table) -> str:

@@ -36,6 +36,7 @@ EXAMPLES = """\
   partwise fit counts.csv -r 12 -s 0.5:0.8 --components-out genes.csv --activations-out cells.csv
   partwise fit 'subjects/*.nii.gz' --mask mask.nii.gz -r 40 -s 0.8 --components-out components.nii.gz
   partwise fit cells.h5ad -r 20 -s 0.6 --components-out cells.h5ad   add the results to the AnnData file
+  partwise fit cells.h5ad --layer counts --mask-var highly_variable -r 20 -s 0.6
   partwise fit large.npy -r 50 -s 0.7 --checkpoint fit.ckpt          save the state of the fit regularly
   partwise fit large.npy -r 50 -s 0.7 --resume fit.ckpt              continue after a crash
   partwise fit faces/ -r 25 -s 0.4 0.6 0.8 --out faces.pw            three fits: faces-0.4.pw, faces-0.6.pw, …
@@ -59,6 +60,9 @@ def add_options(parser: Any) -> None:
         "--components-out",
         metavar="FILE",
         help="write the components: .csv or .tsv (one column each), .nii.gz, .h5ad, .npy",
+    )
+    group.add_argument(
+        "--obs-columns", action="store_true", help=".h5ad components: add the activations to .obs: nmf_0, nmf_1, …"
     )
     group.add_argument(
         "--activations-out", metavar="FILE", help="write the activations, one row per sample: .csv, .tsv, .npy"
@@ -117,6 +121,8 @@ def check_outputs(options: argparse.Namespace, sparsity: Any, count: int) -> dic
         "activations": (options.activations_out, ACTIVATIONS),
         "picture": (options.png, PICTURES),
     }
+    if options.obs_columns and not (options.components_out or "").lower().endswith(".h5ad"):
+        raise UsageError("--obs-columns adds to an .h5ad file: name it with --components-out")
     if count > 1:
         end = f"-{label(sparsity)}"
         wanted = {what: (with_end(path, endings, end), endings) for what, (path, endings) in wanted.items()}
@@ -156,7 +162,7 @@ def fit(
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)
         model.set_params(verbose=0, checkpoint=None, resume_from=None)  # settings of this run, not of the saved model
-        files = write(model, activations, table, targets, options.debug)
+        files = write(model, activations, table, targets, options)
         return files, bool(interrupted)
 
 
@@ -168,7 +174,9 @@ def stem(data: list[str]) -> str:
     return name.lstrip(".").split(".")[0] or "model"
 
 
-def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], debug: bool) -> dict[str, Path]:
+def write(
+    model: Any, activations: Any, table: Table, targets: dict[str, Path], options: argparse.Namespace
+) -> dict[str, Path]:
     """Write the outputs, the model first, and return where they are."""
     import numpy as np
 
@@ -182,12 +190,17 @@ def write(model: Any, activations: Any, table: Table, targets: dict[str, Path], 
     writers: dict[str, Callable[[Path], Any]] = {
         "model": model.save,
         "components": lambda path: write_components(
-            path, model.components_, table, activations=activations, about=cells.fit_record(model)
+            path,
+            model.components_,
+            table,
+            activations=activations,
+            about=cells.fit_record(model, {"layer": options.layer, "mask_var": options.mask_var}),
+            obs_columns=options.obs_columns,
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),
         "picture": lambda path: draw(path, model),
     }
-    return write_outputs(targets, writers, debug)
+    return write_outputs(targets, writers, options.debug)
 
 
 def draw(path: Path, model: Any) -> None:

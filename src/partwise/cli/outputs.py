@@ -55,10 +55,6 @@ def check_targets(options: argparse.Namespace, wanted: Mapping[str, tuple[Any, S
         raise UsageError(f"two outputs are the same file ({', '.join(map(str, targets.values()))}): rename one")
     for what in new:
         check_new(targets[what], options)
-    if {"picture", "report"} & targets.keys():
-        from ..plotting import new_figure
-
-        new_figure(1, 1)  # matplotlib is installed
     return targets
 
 

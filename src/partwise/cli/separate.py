@@ -31,7 +31,7 @@ def add_options(parser: Any) -> None:
     group = parser.add_argument_group("Input options")
     add_max_bytes(group)
     add_sound(group)
-    parser.set_defaults(transpose=False, mask=None, row_names=None)
+    parser.set_defaults(transpose=False, mask=None, row_names=None, layer=None, mask_var=None)
     add_model_options(parser)
     group = parser.add_argument_group("Output")
     group.add_argument(

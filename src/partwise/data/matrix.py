@@ -266,8 +266,8 @@ def check_kind(X: object) -> None:
 
 
 def scale_limit(dtype: DType) -> float:
-    """The largest safe entry in ``dtype``: its square is far from overflow, and that of its inverse from underflow."""
-    return float(np.finfo(dtype).max) ** 0.4
+    """The largest safe entry in ``dtype``: its fourth power does not overflow, nor that of its inverse underflow."""
+    return float(np.finfo(dtype).max) ** 0.25
 
 
 def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:

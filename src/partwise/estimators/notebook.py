@@ -31,20 +31,15 @@ def results_html(model: Any) -> str:
 
 
 def small_gallery(known: Summary) -> str:
-    """The components as small images; empty if they are not images or matplotlib is not installed."""
+    """The components as small images; empty if they are not images."""
     from ..plotting.brains import Brains
+    from ..plotting.inline import as_png, slices_png
     from ..plotting.looks import Images, look_of
 
-    look = look_of(known)
+    look, drawn = look_of(known), known.components[:MOST]
     if not isinstance(look, Images | Brains):
         return ""
-    try:
-        from ..plotting.inline import as_png, slices_png
-
-        drawn = known.components[:MOST]
-        pictures = [slices_png(look, part) if isinstance(look, Brains) else as_png(look.pixels(part)) for part in drawn]
-    except ImportError:
-        return ""
+    pictures = [slices_png(look, part) if isinstance(look, Brains) else as_png(look.pixels(part)) for part in drawn]
     style = "height: 64px; image-rendering: pixelated; border: 1px solid #8884"
     images = (f'<img src="{uri}" alt="part {j}" style="{style}">' for j, uri in enumerate(pictures))
     more = known.n_components - len(pictures)

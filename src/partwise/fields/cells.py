@@ -11,8 +11,8 @@ import numpy.typing as npt
 from partwise.data.stored import LIMIT
 from partwise.engine.validation import Sparsity, as_bytes
 from partwise.estimators import SparseNMF
-from partwise.io.h5ad import as_rows
-from partwise.statistics import Array
+from partwise.io.h5ad import as_rows, gene_mask
+from partwise.io.write_h5ad import all_genes, usage_columns
 
 __all__ = ["sparse_nmf"]
 
@@ -25,6 +25,7 @@ def sparse_nmf(
     layer: str | None = None,
     mask_var: str | npt.ArrayLike | None = None,
     key_added: str | None = None,
+    obs_columns: bool = False,
     copy: bool = False,
     **options: Any,
 ) -> Any:
@@ -42,9 +43,13 @@ def sparse_nmf(
     layer : str, optional
         Layer to use instead of ``adata.X``.
     mask_var : str or array of bool, optional
-        Genes to use: a column of ``adata.var``, such as "highly_variable", or an array. Programs are 0 at the others.
+        Genes to use: a boolean column of ``adata.var``, such as "highly_variable", or an array. Programs are 0 at the
+        others.
     key_added : str, optional
         Name of the results in ``obsm``, ``varm`` and ``uns``.
+    obs_columns : bool
+        Add the activations to ``obs`` as well, one column per program: "nmf_0", "nmf_1", …, or ``key_added`` with a
+        number. ``sc.pl.umap(adata, color="nmf_0")`` draws them.
     copy : bool
         Return a copy with the results instead of changing ``adata``.
     **options
@@ -69,7 +74,7 @@ def sparse_nmf(
     model = SparseNMF(n_components, sparsity=sparsity, **options)
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
-    genes = _genes(adata, mask_var)
+    genes = gene_mask(adata.var, mask_var)
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise ValueError("adata.X is None: choose a layer")
@@ -77,10 +82,11 @@ def sparse_nmf(
     activations = model.fit_transform(as_rows(X, genes, LIMIT if limit is None else limit))
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
-    programs = np.zeros((adata.n_vars, model.n_components_), dtype=model.components_.dtype)
-    programs[slice(None) if genes is None else genes] = model.components_.T
     adata.obsm[key_added or "X_nmf"] = activations
-    adata.varm[key_added or "NMFs"] = programs
+    adata.varm[key_added or "NMFs"] = all_genes(model.components_, genes)
+    if obs_columns:
+        for name, usage in usage_columns(activations, key_added or "nmf").items():
+            adata.obs[name] = usage
     where = {"layer": layer, "mask_var": mask_var if isinstance(mask_var, str) else None}
     adata.uns[key_added or "nmf"] = fit_record(model, where)
     return adata if copy else None
@@ -99,21 +105,3 @@ def fit_record(model: SparseNMF, where: dict[str, Any] | None = None) -> dict[st
         "n_iter": int(model.n_iter_),
         "stop_reason": model.stop_reason_,
     }
-
-
-def _genes(adata: Any, mask_var: str | npt.ArrayLike | None) -> Array | None:
-    """Mask of the genes to use; None for all."""
-    if mask_var is None:
-        return None
-    if isinstance(mask_var, str):
-        if mask_var not in adata.var:
-            raise ValueError(
-                f"mask_var={mask_var!r} is not a column of adata.var ({', '.join(adata.var) or 'no columns'})"
-            )
-        mask_var = adata.var[mask_var]
-    mask = np.asarray(mask_var)
-    if mask.shape != (adata.n_vars,) or mask.dtype != bool:
-        raise ValueError(f"mask_var has shape {mask.shape} and dtype {mask.dtype}: give one bool per gene")
-    if not mask.any():
-        raise ValueError("mask_var selects no genes")
-    return mask

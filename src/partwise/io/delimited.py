@@ -12,7 +12,7 @@ import numpy as np
 
 from ..runtime.untrusted import UnreadableError, allow
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table
 
 CORNERS = ("", "id", "index", "name", "sample", "feature")  # headers that mark a column of row names
 CELL = 24  # bytes that pandas takes for a cell while it reads a table: a pointer, the number, and a copy
@@ -25,7 +25,8 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     The first line is a header unless all its cells are numbers. The first column holds row names if it is not numeric,
     or if its header is empty or a word such as "id" or "sample"; ``row_names`` overrides this.
     """
-    pandas = extra("pandas", "tables", f"{path.name}")
+    import pandas as pd
+
     if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
         size, cells, _ = scanned(path)
         allow(path, size + CELL * cells)
@@ -34,7 +35,7 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
         row_names = nameless or not _is_number(second[0])
-    frame = pandas.read_csv(
+    frame = pd.read_csv(
         path,
         sep=separator,
         header=None,

@@ -71,6 +71,10 @@ def read(
         For NIfTI: an image that is nonzero at the voxels to use, or ``origin_`` of a model of such images.
     row_names : bool
         For tables: whether the first column holds row names; guessed by default.
+    layer : str
+        For AnnData: the layer to read instead of X.
+    mask_var : str
+        For AnnData: the boolean column of ``var`` that selects the genes to read, such as "highly_variable".
     window, hop : int
         For sound: samples per frame (default 1024), and between frames (default 256).
     rate : int

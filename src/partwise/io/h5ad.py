@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +13,46 @@ import scipy.sparse as sp
 
 from ..data.stored import LIMIT
 from ..runtime.untrusted import UnreadableError, allow, reading
+from ..statistics import Array
 from .delimited import LINE, opened, scanned
 from .hdf5 import OBJECT, claimed, open_hdf5
 from .sparse import checked_sparse, compressed
-from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names
+from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names, with_columns
 
 NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files before 2018
 
 
-def read_h5ad(path: Path, inner: str = "") -> Table:
-    """Read X, cells × genes, or a layer (``file.h5ad:layers/counts``). Large matrices stay on disk.
+def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
+    """Read X, cells × genes, or a layer, also as ``file.h5ad:layers/counts``. Large matrices stay on disk.
 
-    ``file.h5ad:varm/NMFs`` reads the components that Partwise wrote, genes × components.
+    ``mask_var`` is a boolean column of ``var``: the genes to read. ``file.h5ad:varm/NMFs`` reads the components that
+    Partwise wrote, genes × components.
     """
     anndata = extra("anndata", "cells", "an .h5ad file")
     backed = path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
         allow(path, claimed(file, ("X/", "raw/X/") if backed else ()))
     adata = anndata.read_h5ad(path, backed="r" if backed else None)
-    table = _table(adata, path, inner)
-    return replace(table, home=path if table.shape == adata.shape else None)
+    return _table(adata, path, inner, layer, mask_var, home=path)
 
 
-def read_zarr_cells(path: Path, inner: str = "") -> Table:
+def read_zarr_cells(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
     """As `read_h5ad`, from a zarr store written by AnnData."""
     anndata = extra("anndata", "cells", "AnnData in zarr")
-    return _table(anndata.read_zarr(path), path, inner)
+    return _table(anndata.read_zarr(path), path, inner, layer, mask_var)
 
 
-def _table(adata: Any, path: Path, inner: str) -> Table:
+def _table(
+    adata: Any, path: Path, inner: str, layer: str | None, mask_var: str | None, home: Path | None = None
+) -> Table:
+    if inner and layer:
+        raise UnreadableError(f"{path}:{inner} and layer={layer!r} both select a matrix: give one of them")
+    inner = f"layers/{layer}" if layer else inner
     place, _, key = inner.strip("/").partition("/")
     if place == "varm" and key in adata.varm:
+        if mask_var is not None:
+            raise UnreadableError(f"{path}:{inner} has no cells: mask_var={mask_var!r} applies to X and to layers")
         parts = numeric(np.asarray(adata.varm[key]), f"{path}:{inner}")
         return Table(parts, f"AnnData varm {key}", str(path), as_names(adata.var_names), part_names(parts.shape[1]))
     name = inner.strip("/").removeprefix("layers/")
@@ -56,8 +63,38 @@ def _table(adata: Any, path: Path, inner: str) -> Table:
         raise UnreadableError(
             f"{path} has no X: select a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}"
         )
+    try:
+        genes = gene_mask(adata.var, mask_var)
+    except ValueError as error:
+        raise UnreadableError(f"{path}: {error}") from error
     kind = "AnnData" if name in ("", "X") else f"AnnData layer {name}"
-    return Table(as_rows(numeric(X, str(path))), kind, str(path), as_names(adata.obs_names), as_names(adata.var_names))
+    return Table(
+        as_rows(numeric(X, str(path)), genes),
+        kind if mask_var is None else f"{kind}, genes {mask_var}",
+        str(path),
+        as_names(adata.obs_names),
+        as_names(adata.var_names if genes is None else adata.var_names[genes]),
+        home=home,
+        home_features=genes,
+    )
+
+
+def gene_mask(var: Any, mask_var: Any) -> Array | None:
+    """The genes to use, by an array of bool or the name of a boolean column of ``var``; None for all."""
+    if mask_var is None:
+        return None
+    if isinstance(mask_var, str):
+        columns = var.select_dtypes(["bool", "boolean"])  # "boolean" may have missing values
+        if mask_var not in columns:
+            listed = ", ".join(columns) or "none"
+            raise ValueError(f"mask_var={mask_var!r} is not a boolean column of var; boolean columns are: {listed}")
+        mask_var = columns[mask_var].to_numpy(bool, na_value=False)
+    mask = np.asarray(mask_var)
+    if mask.shape != (len(var),) or mask.dtype != bool:
+        raise ValueError(f"mask_var has shape {mask.shape} and dtype {mask.dtype}: give one bool per gene")
+    if not mask.any():
+        raise ValueError("mask_var selects no genes")
+    return mask
 
 
 def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
@@ -65,23 +102,13 @@ def as_rows(X: Any, columns: Any = None, limit: int = LIMIT) -> Any:
 
     A sparse matrix on disk is loaded if it fits the limit; otherwise its rows are read when needed.
     """
-    if isinstance(X, np.ndarray) or is_sparse(X):
-        return X if columns is None else X[:, columns]
-    width = X.shape[1] if columns is None else int(np.count_nonzero(columns))
-    if not hasattr(X, "to_memory"):  # a dense array on disk
-        if columns is None:
-            return X
-        chunks = (getattr(X, "chunks", None) or ())[:1]
-        return LazyRows((X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks)
-    entries = X.group["data"].size  # each takes a value and an index
-    if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
-        return as_rows(checked_sparse(X.to_memory()), columns)
-
-    def dense(rows: slice) -> Any:
-        some = checked_sparse(X[rows]).toarray()
-        return some if columns is None else some[:, columns]
-
-    return LazyRows((X.shape[0], width), np.dtype(X.dtype), dense)
+    if hasattr(X, "to_memory"):  # a sparse matrix on disk
+        entries, stored = X.group["data"].size, X  # each entry takes a value and an index
+        if entries * (np.dtype(X.dtype).itemsize + 8) <= limit:
+            X = checked_sparse(X.to_memory())
+        else:
+            X = LazyRows(X.shape, np.dtype(X.dtype), lambda rows: checked_sparse(stored[rows]).toarray())
+    return X if columns is None else with_columns(X, columns)
 
 
 def read_mtx(path: Path, inner: str = "") -> Table:

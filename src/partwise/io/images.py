@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..runtime.untrusted import UnreadableError, allow, reading
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table
 
 BITS_16 = ("I;16", "I;16B", "I;16L", "I")  # Pillow's modes of 16-bit images
 FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
@@ -18,11 +17,10 @@ FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents,
 
 def read_images(paths: Sequence[Path], inner: str = "") -> Table:
     """Read images of equal size, in the given order; colours are converted to grey."""
-    pillow = extra("PIL.Image", "images", "an image")
     X = np.empty((0, 0))
     shape: tuple[int, ...] = ()
     for i, path in enumerate(paths):
-        grey = _grey(pillow, path)
+        grey = _grey(path)
         if not i:
             allow(path, 8 * len(paths) * grey.size, *paths)
             shape, X = grey.shape, np.empty((len(paths), grey.size))
@@ -37,8 +35,10 @@ def read_images(paths: Sequence[Path], inner: str = "") -> Table:
     return Table(X, kind, source, tuple(p.name for p in paths), part_shape=shape)
 
 
-def _grey(pillow: Any, path: Path) -> Array:
-    with reading(path), pillow.open(path, formats=FORMATS) as image:
+def _grey(path: Path) -> Array:
+    from PIL import Image
+
+    with reading(path), Image.open(path, formats=FORMATS) as image:
         allow(path, 16 * image.width * image.height)  # the image, its grey values, and these as floats
         if image.mode in BITS_16:
             return np.asarray(image, dtype=float) / 65535

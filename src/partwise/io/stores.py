@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime.untrusted import allow
+from ..runtime.untrusted import UnreadableError, allow
 from .codecs import check_codecs
 from .hdf5 import open_hdf5
 from .table import Table, chosen, extra, flattened, numeric
@@ -33,18 +33,21 @@ def read_hdf5(path: Path, inner: str = "") -> Table:
     return Table(X, f"HDF5 dataset {name}", str(path), part_shape=shape)
 
 
-def read_zarr(path: Path, inner: str = "") -> Table:
-    """Read an array, or the array ``inner`` of a group; a group written by AnnData is read as such."""
+def read_zarr(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
+    """Read an array, or the array ``inner`` of a group; a group written by AnnData is read as by `read_h5ad`."""
     zarr = extra("zarr", "stored", "a zarr store")
     check_codecs(path)
     store = zarr.open(str(path), mode="r")
+    cells = store.attrs.get("encoding-type") == "anndata"
+    if not cells and (layer or mask_var):
+        raise UnreadableError(f"{path} is not AnnData: layer and mask_var do not apply")
     if isinstance(store, zarr.Array):
         return _array(store, "zarr array", path)
-    if store.attrs.get("encoding-type") == "anndata":
+    if cells:
         from .h5ad import read_zarr_cells
 
         allow(path, sum(item.nbytes for _, item in store.members(max_depth=None) if isinstance(item, zarr.Array)))
-        return read_zarr_cells(path, inner)
+        return read_zarr_cells(path, inner, layer, mask_var)
     found = [f"/{name}" for name, item in store.arrays() if _usable(item, inner == "")]
     if inner.strip("/") in store and isinstance(store[inner.strip("/")], zarr.Array):
         found.append(f"/{inner.strip('/')}")

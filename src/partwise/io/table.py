@@ -53,6 +53,8 @@ class Table:
         What is needed to read more such samples, and to write components back.
     home : path or None
         The .h5ad file to which results can be added.
+    home_features : array of bool, or None
+        Which features of ``home`` X has, if not all.
     """
 
     X: Any
@@ -63,6 +65,7 @@ class Table:
     part_shape: tuple[int, ...] | None = None
     origin: Origin | None = None
     home: Path | None = None
+    home_features: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -95,6 +98,7 @@ class Table:
             part_shape=None,
             origin=None,
             home=None,
+            home_features=None,
         )
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
@@ -162,6 +166,18 @@ def transposed(X: Any) -> Any:
     )
 
 
+def with_columns(X: Any, columns: Any) -> Any:
+    """Some columns of X, by a mask or by their numbers; an array on disk stays there."""
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return X[:, columns]
+    width = len(np.arange(X.shape[1])[columns])
+    chunks = getattr(X, "chunks", None) or ()
+    source = getattr(X, "source", "")
+    return LazyRows(
+        (X.shape[0], width), np.dtype(X.dtype), lambda rows: np.asarray(X[rows])[:, columns], chunks[:1], source
+    )
+
+
 def flattened(X: Any) -> tuple[Any, tuple[int, ...] | None]:
     """X as a matrix, and the shape of a sample if X has more than two dimensions."""
     if len(X.shape) < 3:
@@ -206,5 +222,4 @@ def extra(module: str, name: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        library = {"PIL.Image": "pillow"}.get(module, module.split(".")[0])
-        raise ImportError(f"{what} needs {library}: pip install 'partwise[{name}]'") from None
+        raise ImportError(f"{what} needs {module}: pip install 'partwise[{name}]'") from None

@@ -16,7 +16,7 @@ from ..runtime.files import check_replaceable, replacing
 from ..statistics import Array
 from .table import Table, extra, is_sparse, numbers, part_names
 from .volumes import write_nifti
-from .write_h5ad import add_to_h5ad, new_h5ad
+from .write_h5ad import add_to_h5ad, all_genes, new_h5ad, usage_columns
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NIFTI = (".nii", ".nii.gz")
@@ -64,11 +64,13 @@ def write_components(
     *,
     activations: Any = None,
     about: dict[str, Any] | None = None,
+    obs_columns: bool = False,
 ) -> None:
     """Write components: as columns of a table, volumes of a NIfTI image, or to .npy or .h5ad.
 
     ``.h5ad``: a copy of the file that the data came from, with the components in ``varm["NMFs"]``, the activations in
-    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``.
+    ``obsm["X_nmf"]`` and ``about`` in ``uns["nmf"]``. Genes that were not read have 0 in all components.
+    ``obs_columns`` adds the activations to ``obs`` as well, as nmf_0, nmf_1, …
     """
     target, components = check_components_target(path, table), np.asarray(components)
     with replacing(target) as fresh:
@@ -76,9 +78,9 @@ def write_components(
             write_nifti(fresh, components, table.origin)
         elif ending(target, (".h5ad",)):
             obsm = {} if activations is None else {"X_nmf": np.asarray(activations)}
-            add_to_h5ad(
-                fresh, table.home, table, obsm, {"NMFs": np.ascontiguousarray(components.T)}, {"nmf": about or {}}
-            )
+            obs = usage_columns(activations) if obs_columns else {}
+            varm = {"NMFs": all_genes(components, table.home_features)}
+            add_to_h5ad(fresh, table.home, table, obs, obsm, varm, {"nmf": about or {}})
         elif ending(target, (".npy",)):
             np.save(fresh, components)
         else:

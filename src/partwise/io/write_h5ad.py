@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..statistics import Array
 from .table import Table, extra
 
 
@@ -19,15 +20,30 @@ def new_h5ad(path: Path, table: Table, X: Any = None) -> None:
     adata.write_h5ad(path)
 
 
+def all_genes(components: Array, genes: Array | None) -> Array:
+    """Components as columns over all genes, as scanpy stores them: 0 outside of the mask ``genes``."""
+    if genes is None:
+        return np.ascontiguousarray(components.T)
+    programs = np.zeros((len(genes), len(components)), dtype=components.dtype)
+    programs[genes] = components.T
+    return programs
+
+
+def usage_columns(activations: Any, name: str = "nmf") -> dict[str, Any]:
+    """A column of ``obs`` for the usage of each program: nmf_0, nmf_1, …"""
+    return {f"{name}_{j}": column for j, column in enumerate(np.asarray(activations).T)}
+
+
 def add_to_h5ad(
     path: Path,
     source: Path | None,
     table: Table,
+    obs: dict[str, Any],
     obsm: dict[str, Any],
     varm: dict[str, Any],
     uns: dict[str, Any],
 ) -> None:
-    """Write a copy of ``source`` (or a new file with only the names) with added entries in obsm, varm and uns.
+    """Write a copy of ``source`` (or a new file with only the names) with added entries in obs, obsm, varm and uns.
 
     The source is copied as bytes, because it may be larger than memory.
     """
@@ -38,6 +54,8 @@ def add_to_h5ad(
     else:
         shutil.copyfile(source, path)
     with h5py.File(path, "r+") as file:
+        if obs:
+            anndata.io.write_elem(file, "obs", anndata.io.read_elem(file["obs"]).assign(**obs))
         for place, items in (("obsm", obsm), ("varm", varm), ("uns", uns)):
             if place not in file:
                 anndata.io.write_elem(file, place, {})

@@ -1,4 +1,4 @@
-"""Plots with matplotlib (extra ``partwise[plot]``); no display is needed.
+"""Plots with matplotlib; no display is needed.
 
 Every function takes a `partwise.Result`, a fitted estimator or an array, and returns a matplotlib ``Figure`` to save
 (``figure.savefig("parts.png")``) or modify. ``figure=`` draws into an existing figure.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -69,7 +68,7 @@ class Brains:
         """Draw the slices side by side on one scale."""
         from matplotlib import colormaps
 
-        below = list(slices(*template(), self.peak(part))) if near_mni(self.brain) else None
+        below = template(self.peak(part)) if near_mni(self.brain) else None
         colours = colormaps["gray_r"].with_extremes(bad=OUTSIDE) if below is None else colormaps["YlOrRd"]
         widths, heights = self.spans
         axis.set(xlim=(0, widths.sum()), ylim=(0, heights.max()), aspect="equal")
@@ -126,7 +125,7 @@ def slices(volume: Array, affine: Array, place: Array) -> Iterator[tuple[Array, 
 
 def near_mni(brain: Brain) -> bool:
     """Whether the mask has about the place and the size of nilearn's template, along the same axes."""
-    if brain.mask is None or find_spec("nilearn") is None:
+    if brain.mask is None:
         return False
     directions = np.abs(brain.affine[:3, :3])
     straight = np.allclose(directions.max(axis=0), directions.sum(axis=0), rtol=1e-3)
@@ -134,10 +133,11 @@ def near_mni(brain: Brain) -> bool:
     return straight and bool((np.abs([places.min(axis=0), places.max(axis=0)] - MNI) <= NEAR).all())
 
 
-@lru_cache(maxsize=1)
-def template() -> tuple[Array, Array]:
-    """The MNI template of nilearn, from a file of that package, and its affine."""
-    from nilearn.datasets import load_mni152_template
-
-    image = load_mni152_template(resolution=1)
-    return upright(np.asarray(image.dataobj), image.affine)
+def template(place: Array) -> list[tuple[Array, Extent]] | None:
+    """The slices of the MNI template of nilearn, which is a file of that package; None without nilearn."""
+    try:
+        from nilearn.datasets import load_mni152_template
+    except ImportError:
+        return None
+    image = load_mni152_template(resolution=1)  # nilearn keeps it in memory
+    return list(slices(*upright(np.asarray(image.dataobj), image.affine), place))

@@ -34,10 +34,8 @@ def documented(function: Function) -> Function:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure; ``width`` and ``height`` in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'partwise[plot]'") from None
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 

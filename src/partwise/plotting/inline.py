@@ -20,7 +20,6 @@ THEMED = {"#000000": "currentColor", COLOURS[0]: "var(--accent)", COLOURS[1]: "v
 
 def as_png(pixels: Array) -> str:
     """An image as a data URI: white for zero, black for the maximum, transparent where masked."""
-    new_figure(1, 1)  # raises an error that says how to install matplotlib, if missing
     from matplotlib import colormaps
     from matplotlib.image import imsave
 

@@ -9,6 +9,27 @@ from pathlib import Path
 from ..runtime.archive import UnreadableError, read, write
 from .paths import Record
 
+NUMBER, MAYBE = (int, float), (int, float, type(None))
+MEASURED = {
+    **dict.fromkeys(("heldout_error", "train_error", "dead_parts", "n_iter"), NUMBER),
+    **{"achieved_sparsity": MAYBE, "converged": (bool,)},
+}
+
+
+def check_record(record: Record, levels: int, starts: int) -> None:
+    """Raise an error unless this is the record of a path: all measurements of each start at each sparsity."""
+    fits, stability = record["fits"], record["stability"]
+    places = [(fit["restart"], fit["level"]) for fit in fits]
+    if (
+        any(type(record[name]) is not int for name in ("rank", "split"))
+        or len(fits) != starts * levels
+        or places != [(i, j) for i in range(starts) for j in range(levels)]
+        or any(type(fit[name]) not in kinds for fit in fits for name, kinds in MEASURED.items())
+        or len(stability) != levels
+        or any(type(value) not in MAYBE for value in stability)
+    ):
+        raise ValueError(f"the record of rank {record['rank']} is not complete")
+
 
 class SearchRecords:
     """Records of finished paths by rank and split, stored in a file if a path is given.
@@ -44,9 +65,11 @@ class SearchRecords:
                 raise UnreadableError(f"it is a {found['kind']}")
             settings, seed = dict(found["settings"]), int(found["seed"])
             records = {(record["rank"], record["split"]): record for record in found["paths"]}
+            other = [key for key, value in self.settings.items() if settings.get(key) != value]
+            for record in () if other else records.values():
+                check_record(record, len(settings["sparsities"]), settings["n_init"])
         except (UnreadableError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{name} is not a search checkpoint, or is damaged: {error}. Use another path") from error
-        other = [key for key, value in self.settings.items() if settings.get(key) != value]
         if other:
             raise ValueError(
                 f"{name} belongs to a search with different {', '.join(sorted(other))}: use another path, or delete "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,8 @@ class Selection:
 
     @property
     def table(self) -> Any:
-        """The rows as a pandas DataFrame, or as a list of dicts if pandas is not installed."""
-        try:
-            pd: Any = import_module("pandas")
-        except ImportError:
-            return self.rows
+        """The rows as a pandas DataFrame."""
+        import pandas as pd
 
         columns = {name: [row[name] for row in self.rows] for name in HEADINGS}
         return pd.DataFrame({**columns, "sparsity": pd.Series(columns["sparsity"], dtype=object)})  # None stays None

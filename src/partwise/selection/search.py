@@ -87,7 +87,7 @@ def select(
     Returns
     -------
     Selection
-        ``table`` is a pandas DataFrame if pandas is installed; ``rows`` and ``fits`` are lists of dicts.
+        ``table`` is a pandas DataFrame; ``rows`` and ``fits`` are lists of dicts.
         `partwise.plotting.selection` plots it.
 
     Examples
