@@ -23,13 +23,16 @@ EXAMPLES = """\
   partwise convert filtered_matrix/ cells.h5ad     10x Genomics to AnnData
   partwise convert large.csv large.npy             can be fitted without loading it into memory
   partwise convert model.pw components.csv         the components of a model, one column each
+  partwise convert gm.pw components.nii.gz         the components of a model of brain images, one volume each
 """
 
 
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5")
+    parser.add_argument(
+        "out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5; .nii.gz for models"
+    )
     add_force(parser)
     add_verbosity(parser)
 
@@ -59,7 +62,7 @@ def convert_model(options: argparse.Namespace) -> int:
     activations: Any = getattr(model, "activations_", None)
     shape = (len(activations) if activations is not None else len(samples or "?"), model.n_features_in_)
     rows = LazyRows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
-    table = Table(rows, "model", options.data[0], samples, names)
+    table = Table(rows, "model", options.data[0], samples, names, origin=getattr(model, "origin_", None))
     write_components(targets["components"], model.components_, table, activations=activations)
     facts = {"data": options.data[0], "components": model.n_components_}
     print_results(options, facts, [f"{options.data[0]}: model with {model.n_components_} components"], targets)
