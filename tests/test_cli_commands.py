@@ -209,6 +209,32 @@ def test_brains_to_parts(here, rng):
     np.testing.assert_allclose(read("l.csv").X, pw.load("b.pw").activations_[[1, 3]], atol=1e-9)
 
 
+def test_models_of_brains_know_mask_and_affine(here, rng, capsys):
+    import nibabel
+
+    inside = rng.random((3, 4, 2)) < 0.8
+    for i in range(5):
+        save_nifti(here / f"b{i}.nii", rng.random((3, 4, 2)))
+    save_nifti(here / "mask.nii", inside.astype(np.uint8))
+    assert main(["fit", "b?.nii", "--mask", "mask.nii", "-r", "2", "--out", "b.pw", *QUICK]) == 0
+    assert main(["convert", "b.pw", "p.nii.gz", "-q"]) == 0
+    image = nibabel.load("p.nii.gz")
+    np.testing.assert_array_equal(image.affine, nibabel.load("mask.nii").affine)
+    np.testing.assert_allclose(image.get_fdata()[inside].T, pw.load("b.pw").components_, rtol=1e-6)
+    assert not image.get_fdata()[~inside].any()
+    for data in (["b1.nii", "b3.nii"], ["b[13].nii"]):
+        assert main(["transform", "b.pw", *data, "--out", "l.csv", "--force", "-q"]) == 0
+        np.testing.assert_allclose(read("l.csv").X, pw.load("b.pw").activations_[[1, 3]], atol=1e-9)
+    save_nifti(here / "large.nii", np.ones((3, 4, 3)))
+    save_nifti(here / "moved.nii", np.ones((3, 4, 2)), np.eye(4))
+    for name, words in (
+        ("large.nii", "large.nii has 3 × 4 × 3 voxels but the model has 3 × 4 × 2: resample"),
+        ("moved.nii", "moved.nii has a different affine than the model: resample"),
+    ):
+        assert main(["transform", "b.pw", name, "--out", "m.csv"]) == 1
+        assert words in capsys.readouterr().err
+
+
 def test_sound_to_parts(here, rng):
     import soundfile
 

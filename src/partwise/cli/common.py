@@ -74,10 +74,12 @@ def add_verbosity(parser: Any) -> None:
 
 
 def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Table:
-    """Read the data that the options name; sound like that of ``origin``, if any."""
-    from ..engine.origins import Sound
+    """Read the data that the options name; sound and NIfTI images like those of ``origin``, if any."""
+    from ..engine.origins import Brain, Sound
     from ..io import read
+    from ..io.formats import files_of
     from ..io.sound import SOUNDS
+    from ..io.write import NIFTI, ending
 
     for name in options.data:
         if name.endswith(".pw"):
@@ -87,6 +89,8 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
     if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
         settings |= {name: value for name, value in vars(origin).items() if settings.get(name) is None}
     source = options.data[0] if len(options.data) == 1 else options.data
+    if isinstance(origin, Brain) and options.mask is None and ending(files_of(source)[0], NIFTI):
+        settings["mask"] = origin
     return read(source, transpose=options.transpose, **settings)
 
 

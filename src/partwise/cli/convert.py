@@ -25,13 +25,16 @@ EXAMPLES = """\
   partwise convert model.pw components.csv         the components of a model, one column each
   partwise convert faces.pw part_%d.png            an image per component, scaled to 0–255 by its maximum
   partwise convert faces.pw part_%02d.tif          the same with the values of the component, as float32
+  partwise convert gm.pw components.nii.gz         the components of a model of brain images, one volume each
 """
 
 
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
-    parser.add_argument("out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5; model: .png .tif")
+    parser.add_argument(
+        "out", metavar="OUT", help="output file: .npy .npz .csv .tsv .h5ad .zarr .h5; for models also .nii.gz .png .tif"
+    )
     add_force(parser)
     add_verbosity(parser)
 
@@ -61,7 +64,8 @@ def convert_model(options: argparse.Namespace) -> int:
     activations: Any = getattr(model, "activations_", None)
     shape = (len(activations) if activations is not None else len(samples or "?"), model.n_features_in_)
     rows = LazyRows(shape, model.components_.dtype, lambda rows: activations[rows] @ model.components_)
-    table = Table(rows, "model", options.data[0], samples, names, getattr(model, "part_shape_", None))
+    shape_and_origin = (getattr(model, name, None) for name in ("part_shape_", "origin_"))
+    table = Table(rows, "model", options.data[0], samples, names, *shape_and_origin)
     files: dict[str, Any] = {"components": options.out}
     if ending(check_components_target(options.out, table), IMAGES):
         files = {f"part {k}": path for k, path in enumerate(image_names(options.out, model.n_components_))}

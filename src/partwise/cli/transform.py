@@ -23,7 +23,7 @@ SUMMARY = "Compute the activations of new samples with a saved model"
 USAGE = "MODEL DATA [DATA …] --out FILE [options]"
 EXAMPLES = """\
   partwise transform cells.pw new-cells.csv --out activations.csv
-  partwise transform subjects.pw 'new/*.nii.gz' --mask mask.nii.gz --out activations.csv
+  partwise transform subjects.pw 'new/*.nii.gz' --out activations.csv      the mask is stored in the model
   partwise transform song.pw new-song.wav --out when.csv      window and hop are stored in the model
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..statistics import Array
 
@@ -38,6 +40,47 @@ class Brain:
         volumes = np.zeros((len(parts), *self.shape), dtype=parts.dtype)
         volumes[:, self.mask] = parts
         return volumes
+
+    def image(self, parts: Array) -> Any:
+        """Components (rows) as one 4-D image of nibabel, one volume for each."""
+        try:
+            import nibabel
+        except ImportError:
+            raise ImportError("NIfTI images need nibabel: pip install 'partwise[brain]'") from None
+        volumes = np.moveaxis(self.volumes(parts), 0, -1)
+        return nibabel.Nifti1Image(volumes, self.affine)  # type: ignore[no-untyped-call]
+
+    def millimetres(self, voxel: npt.ArrayLike) -> Array:
+        """The position of a voxel: right, front and up are positive."""
+        return np.asarray(self.affine[:3, :3] @ np.asarray(voxel) + self.affine[:3, 3])
+
+    @property
+    def feature_names(self) -> Positions:
+        """The positions of the features as text."""
+        return Positions(self)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Names of voxels: their positions in millimetres, computed on access."""
+
+    brain: Brain
+
+    def __len__(self) -> int:
+        return self.brain.size
+
+    def __getitem__(self, feature: int) -> str:
+        flat = feature if self.brain.mask is None else np.flatnonzero(self.brain.mask)[feature]
+        return in_millimetres(self.brain.millimetres(np.unravel_index(flat, self.brain.shape)))
+
+
+def in_millimetres(place: Array) -> str:
+    """A position (x, y, z) as text.
+
+    >>> in_millimetres(np.array([-12.0, 0, 4.5]))
+    '(-12, 0, 4.5) mm'
+    """
+    return f"({', '.join(f'{round(mm, 1) + 0.0:g}' for mm in place.tolist())}) mm"
 
 
 @dataclass(frozen=True)

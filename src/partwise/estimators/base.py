@@ -141,7 +141,9 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         (8, 8)
         """
         check_is_fitted(self)
-        if isinstance(origin, Brain) and part_mask is None:
+        if isinstance(origin, Brain) and origin.mask is None:
+            part_shape = part_shape or origin.shape
+        elif isinstance(origin, Brain) and part_mask is None:
             part_mask = origin.mask
         kept: dict[str, Any] = {
             "activations_": None if activations is None else kept_activations(activations, self.n_components_),
@@ -157,6 +159,14 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         for name, value in new.items():
             setattr(self, name, value)
         return self
+
+    @property
+    def components_img_(self) -> Any:
+        """The components as one 4-D image, if the samples were NIfTI images (see ``origin`` in `keep`)."""
+        origin = getattr(self, "origin_", None)
+        if not isinstance(origin, Brain):
+            raise AttributeError(f"{type(self).__name__} has no components_img_: its samples were not NIfTI images")
+        return origin.image(self.components_)
 
     def plot(self, shape: Sequence[int] | None = None, **options: Any) -> Any:
         """Draw the components with `partwise.plotting.gallery`, which takes the same options.

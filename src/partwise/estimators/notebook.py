@@ -27,18 +27,19 @@ def results_html(model: Any) -> str:
     if not hasattr(model, "components_"):
         return ""
     known = summary(model)
-    return known.to_html() + (small_gallery(known) if known.shape is not None else "")
+    return known.to_html() + (small_gallery(known) if known.shape is not None or known.mask is not None else "")
 
 
 def small_gallery(known: Summary) -> str:
     """The components as small images; empty if they are not images."""
-    from ..plotting.inline import as_png
+    from ..plotting.brains import Brains
+    from ..plotting.inline import as_png, slices_png
     from ..plotting.looks import Images, look_of
 
-    look = look_of(known)
-    if not isinstance(look, Images):
+    look, drawn = look_of(known), known.components[:MOST]
+    if not isinstance(look, Images | Brains):
         return ""
-    pictures = [as_png(look.pixels(part)) for part in known.components[:MOST]]
+    pictures = [slices_png(look, part) if isinstance(look, Brains) else as_png(look.pixels(part)) for part in drawn]
     style = "height: 64px; image-rendering: pixelated; border: 1px solid #8884"
     images = (f'<img src="{uri}" alt="part {j}" style="{style}">' for j, uri in enumerate(pictures))
     more = known.n_components - len(pictures)

@@ -67,8 +67,8 @@ def read(
     max_bytes : int or str
         The most memory that the file may take, such as "8 GB". By default 1000 times its size on disk, but at
         least 256 MiB, and at most half of the free memory.
-    mask : path
-        For NIfTI: an image that is nonzero at the voxels to use.
+    mask : path or Brain
+        For NIfTI: an image that is nonzero at the voxels to use, or ``origin_`` of a model of such images.
     colour : bool
         For images: keep red, green and blue, as the last axis of ``part_shape``; by default colours become grey.
     row_names : bool

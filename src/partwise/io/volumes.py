@@ -16,16 +16,22 @@ from ..statistics import Array
 from .table import Table, extra, numeric
 
 
-def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | None = None) -> Table:
+def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLike[str] | Brain | None = None) -> Table:
     """Read volumes with the same shape and affine, in the given order, within a mask (default: all voxels).
 
+    ``mask`` is an image, or the origin of other data, whose shape, affine and mask then apply.
     A 4-D image contains several samples. Images are not resampled: a different shape or affine raises an error.
     """
     nibabel = extra("nibabel", "brain", "a NIfTI image")
     images = [_load(nibabel, path) for path in paths]  # reads only the headers
     for image, path in zip(images, paths, strict=True):
         _check_place(image, images[0], path, str(paths[0]))
-    inside = None if mask is None else _inside(nibabel, Path(mask), images[0], str(paths[0]))
+    if isinstance(mask, Brain):
+        _check_place(images[0], mask, paths[0], "the model")
+        inside, chosen = mask.mask, "the mask of the model"
+    else:
+        inside = None if mask is None else _inside(nibabel, Path(mask), images[0], str(paths[0]))
+        chosen = "" if mask is None else Path(mask).name
     shape = tuple(map(int, images[0].shape[:3]))
     names = [name for image, path in zip(images, paths, strict=True) for name in _names(image, path)]
     kind = np.result_type(
@@ -39,17 +45,15 @@ def read_nifti(paths: Sequence[Path], inner: str = "", *, mask: str | os.PathLik
         volumes = _values(image, path, kind)
         X[first : first + len(volumes)] = volumes.reshape(len(volumes), -1) if inside is None else volumes[:, inside]
         first += len(volumes)
-    what = "all voxels (no mask)" if mask is None else f"{X.shape[1]} voxels of {Path(mask).name}"
+    what = "all voxels (no mask)" if inside is None else f"{X.shape[1]} voxels of {chosen}"
     source = str(paths[0] if len(paths) == 1 else paths[0].parent)
     origin = Brain(np.asarray(images[0].affine), shape, inside)
-    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if mask is None else None, origin=origin)
+    return Table(X, f"NIfTI, {what}", source, tuple(names), part_shape=shape if inside is None else None, origin=origin)
 
 
 def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
     """Write parts as one 4-D image, one volume per part, with the affine of the data."""
-    nibabel = extra("nibabel", "brain", "a NIfTI image")
-    volumes = np.moveaxis(brain.volumes(np.asarray(parts)), 0, -1)
-    nibabel.Nifti1Image(volumes.astype(np.float32), brain.affine).to_filename(path)
+    brain.image(np.asarray(parts, dtype=np.float32)).to_filename(path)
 
 
 def _load(nibabel: Any, path: Path) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..engine.summary import Summary, percent
-from ..plotting.inline import as_png
+from ..plotting.brains import Brains
+from ..plotting.inline import as_png, slices_png
 from ..plotting.looks import Images, Lines, Look, Volumes
 from ..statistics import Array
 
@@ -25,6 +26,8 @@ def thumbnail(look: Look, known: Summary, part: int) -> str:
             f'<img class="pixels" src="{as_png(pixels)}" alt="{name}" style="aspect-ratio: {width} / {height}" '
             'loading="lazy">'
         )
+    if isinstance(look, Brains):
+        return f'<img class="slices" src="{slices_png(look, weights)}" alt="{name}" loading="lazy">'
     if isinstance(look, Lines):
         return line(weights, name)
     return bars(known.strongest_features(part, 6), "weights")
@@ -63,7 +66,7 @@ def gallery(known: Summary, look: Look) -> str:
     cards = []
     for j in range(known.n_components):
         share = "" if known.explained is None else f"<span>{percent(float(known.explained[j]))}</span>"
-        slice_ = f" <small>z = {look.peak(known.components[j])}</small>" if isinstance(look, Volumes) else ""
+        slice_ = f" <small>{look.note(known.components[j])}</small>" if isinstance(look, Volumes | Brains) else ""
         cards.append(
             f'<figure class="card"><a href="#part-{j}">{thumbnail(look, known, j)}</a>'
             f"<figcaption>Part {j}{slice_}{share}</figcaption></figure>"
@@ -100,7 +103,7 @@ def asked(lo: float, hi: float) -> str:
 
 def table(known: Summary, look: Look, top: int) -> str:
     """The table of parts, sortable by column. The page's script copies the plots from the gallery into it."""
-    picture = '<span class="thumb"></span>' if isinstance(look, Images | Lines) else ""
+    picture = '<span class="thumb"></span>' if isinstance(look, Images | Brains | Lines) else ""
     head = "".join(
         f'<th scope="col" role="columnheader" aria-sort="{"none" if k else "ascending"}">'
         f'<button type="button">{heading}</button></th>'

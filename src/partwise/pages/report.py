@@ -132,7 +132,9 @@ def framed(heading: str, body: str) -> str:
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
 PICTURES = {
     "Images": "Blank is zero (black, in colour); each part is scaled to its largest weight.",
-    "Volumes": "The axial slice through the largest weight of each part, front on top. Blank is zero.",
+    "Volumes": "The slice at the z index of the largest weight of each part: x points right, y up. Blank is zero.",
+    "Brains": "Coronal, sagittal and axial slices through the largest weight of each part; L is left and P posterior. "
+    "Each part is scaled to its largest weight.",
     "Lines": "The weight of each feature; each part has its own scale.",
     "Bars": "The features with the largest weights.",
 }

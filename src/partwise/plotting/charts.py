@@ -11,9 +11,9 @@ from ..engine.origins import Origin, Sound
 from ..engine.summary import Model, Names, Summary, as_matrix, asked_intervals, summary
 from ..engine.validation import Sparsity, as_choice
 from ..statistics import Array
-from .figures import COLOURS, INK, Canvas, documented, line_style, new_figure, open_frame
+from .figures import COLOURS, INK, Canvas, documented, full_scale, line_style, new_figure, open_frame
 from .gallery import as_labels
-from .looks import full_scale, shortened
+from .looks import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..engine.options import full_docstring
+from ..statistics import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Okabe & Ito (2008): eight colours that are distinct for all types of colour vision
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442")
 INK = COLOURS[0]
+OUTSIDE = "0.9"  # grey of the area outside the mask
 STYLES = ("-", "--", "-.", ":")
 SHARED = {
     "title": "title : str, optional",
@@ -40,6 +42,11 @@ def new_figure(width: float, height: float) -> Figure:
 def line_style(k: int) -> dict[str, Any]:
     """Colour and style of the ``k``-th line."""
     return {"color": COLOURS[k % 8], "linestyle": STYLES[k // 8 % 4]}
+
+
+def full_scale(values: Array) -> float:
+    """The largest value, for the scale of colours; 1 if all are zero."""
+    return float(values.max()) or 1.0
 
 
 def open_frame(axis: Axes, grid: bool = False) -> None:

@@ -36,15 +36,16 @@ def gallery(
     columns: int | None = None,
     figure: Canvas | None = None,
 ) -> Any:
-    """Plot each part as an image, a slice of a volume, a line, or bars of its strongest features.
+    """Plot each part as an image, slices of a volume, a line, or bars of its strongest features.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     shape : (height, width), (height, width, 3), (x, y, z) or None
         Shape of a part. (height, width): an image, white for zero and black for the maximum of the part.
-        (height, width, 3): the same in colour, black for zero. (x, y, z): the axial slice of the volume through its
-        peak. None or a 1-tuple: a line. By default ``part_shape_`` of the model.
+        (height, width, 3): the same in colour, black for zero. (x, y, z): the slice of the volume at the z of its peak,
+        x to the right and y up; if the model knows the affine (``origin_``), three slices in standard orientation. None
+        or a 1-tuple: a line. By default ``part_shape_`` of the model.
     kind : {"images", "volumes", "lines", "bars"}, optional
         By default chosen by ``shape``; bars if ``shape`` is None and the features have names; lines over frequency for
         sound.

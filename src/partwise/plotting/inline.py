@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..statistics import Array
-from .figures import COLOURS
-from .looks import full_scale
+from .brains import Brains
+from .figures import COLOURS, full_scale, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,21 @@ def as_png(pixels: Array) -> str:
     unsigned: dict[str, Any] = {"Software": None}
     colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
     imsave(file, pixels, cmap=colours, vmin=0, vmax=full_scale(pixels), format="png", metadata=unsigned)
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    return as_uri(file)
+
+
+def slices_png(look: Brains, part: Array) -> str:
+    """The slices of a part as a data URI."""
+    file, figure = io.BytesIO(), new_figure(*look.size)
+    figure.set_layout_engine("none")
+    look.draw(figure.add_axes((0, 0, 1, 1)), part, True, True)
+    figure.savefig(file, format="png", transparent=True, metadata={"Software": None})
+    return as_uri(file)
+
+
+def as_uri(png: io.BytesIO) -> str:
+    """A PNG file as a data URI."""
+    return "data:image/png;base64," + base64.b64encode(png.getvalue()).decode("ascii")
 
 
 def as_svg(figure: Figure, label: str) -> str:

@@ -1,4 +1,4 @@
-"""Ways to plot one part: as an image, a slice of a volume, a line, or bars."""
+"""Ways to plot one part: as an image, slices of a volume, a line, or bars."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..engine.origins import Brain, Sound
 from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
 from ..statistics import Array
-from .figures import INK, open_frame
+from .brains import Brains, has_orientation
+from .figures import INK, OUTSIDE, full_scale, open_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OUTSIDE = "0.9"  # grey of the area outside the mask
 CHANNELS = ("red", "green", "blue")
 KINDS = {2: "images", 3: "volumes", 1: "lines"}
 
@@ -91,7 +91,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Volumes(Images):
-    """A part as the axial slice through its peak: axes are x (left–right), y (back–front), z (feet–head)."""
+    """A part as the slice of an array (x, y, z) through its peak; nothing is known about the directions of the axes."""
 
     @property
     def size(self) -> tuple[float, float]:
@@ -103,12 +103,16 @@ class Volumes(Images):
         return int(np.unravel_index(int(np.argmax(self.filled(part))), self.shape)[2])
 
     def pixels(self, part: Array) -> Array:
-        """The axial slice through the peak, front on top."""
+        """The slice at the z of the peak: x to the right, y up."""
         return np.rot90(self.filled(part)[:, :, self.peak(part)])
 
     def draw(self, axis: Axes, part: Array, left: bool, bottom: bool) -> str:
         """Draw the slice; the note is its z index."""
         super().draw(axis, part, left, bottom)
+        return self.note(part)
+
+    def note(self, part: Array) -> str:
+        """Which slice is drawn."""
         return f"z = {self.peak(part)}"
 
 
@@ -161,7 +165,7 @@ class Bars:
         return ""
 
 
-Look: TypeAlias = Images | Lines | Bars
+Look: TypeAlias = Images | Brains | Lines | Bars
 
 
 def few_ticks(axis: Axes) -> None:
@@ -169,11 +173,6 @@ def few_ticks(axis: Axes) -> None:
     open_frame(axis)
     axis.tick_params(labelsize=7)
     axis.locator_params(axis="x", nbins=4)
-
-
-def full_scale(values: Array) -> float:
-    """The largest value, for the scale of colours; 1 if all are zero."""
-    return float(values.max()) or 1.0
 
 
 def shortened(name: str) -> str:
@@ -218,7 +217,17 @@ def look_of(
         needed = "(height, width), or (height, width, 3) for colours" if kind == "images" else "(x, y, z)"
         raise ValueError(f"kind={kind!r} needs shape={needed}")
     check_fit(summary, shape, mask, kind)
+    brain = summary.origin
+    if isinstance(brain, Brain) and same_voxels(brain, shape, mask) and has_orientation(brain):
+        return Brains(brain)
     return Images(shape, mask) if kind == "images" else Volumes(shape, mask)
+
+
+def same_voxels(brain: Brain, shape: tuple[int, ...], mask: Array | None) -> bool:
+    """Whether the features of a volume are those of ``brain``."""
+    if mask is None or brain.mask is None:
+        return shape == brain.shape and mask is brain.mask
+    return np.array_equal(mask, brain.mask)
 
 
 def as_mask(mask: npt.ArrayLike) -> Array:
