@@ -122,13 +122,13 @@ def advise(data: Data, sets: Sets) -> None:
         rise = f"by about {error / least - 1:.0%}" if error < 10 * least else "more than tenfold"
         way = "intervals (lo, None)" if len({*open_ended}) > 1 else f"sparsity=({open_ended[0].lo or 0:g}, None)"
         warn_user(
-            f"{in_words(asked)} makes the components denser than they are {usual}: the relative error rises {rise}. "
+            f"{as_asked(asked)} makes the components denser than they are {usual}: the relative error rises {rise}. "
             f"For components of at least this sparsity, use {way}",
             CapacityWarning,
         )
     elif explained < SPARSER * free and too_few_to_cover(data, asked):
         warn_user(
-            f"{in_words(asked)} makes the components much sparser than they are {usual}: they explain about "
+            f"{as_asked(asked)} makes the components much sparser than they are {usual}: they explain about "
             f"{explained:.0%} of X instead of {free:.0%}. Use a lower sparsity, or more components",
             CapacityWarning,
         )
@@ -150,7 +150,7 @@ def muted() -> bool:
     return not ADVISING.get() or next(kinds, "default") == "ignore"
 
 
-def in_words(asked: Sequence[Hoyer | HoyerBetween]) -> str:
+def as_asked(asked: Sequence[Hoyer | HoyerBetween]) -> str:
     """The requested sparsity as the user wrote it."""
     if len({*asked}) > 1:
         return "this list of sparsities"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engine.validation import as_bytes
 from ..runtime.untrusted import UnreadableError, allow, limited, reading
-from .arrays import read_npy, read_npz
+from .array_files import read_npy, read_npz
 from .delimited import read_table
 from .h5ad import beside, read_h5ad, read_mtx
 from .images import read_images

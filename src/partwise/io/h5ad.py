@@ -16,7 +16,7 @@ from ..runtime.untrusted import UnreadableError, allow, reading
 from ..statistics import Array
 from .delimited import LINE, opened, scanned
 from .hdf5 import OBJECT, claimed, open_hdf5
-from .sparse import checked_sparse, compressed
+from .indices import checked_sparse, compressed
 from .table import LazyRows, Table, as_names, extra, is_sparse, numeric, part_names, with_columns
 
 NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)

@@ -13,7 +13,7 @@ import numpy as np
 from ..runtime.untrusted import allow
 from .delimited import PIECE
 from .hdf5 import open_hdf5
-from .sparse import checked_sparse, compressed
+from .indices import checked_sparse, compressed
 from .table import Table, chosen, is_sparse, numeric, transposed
 
 NUMBERS = ("double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))

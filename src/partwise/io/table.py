@@ -15,7 +15,7 @@ from ..data import is_lazy
 from ..engine.origins import Origin
 from ..runtime.untrusted import UnreadableError, reading
 from ..statistics import Array
-from .sparse import checked_sparse
+from .indices import checked_sparse
 
 BLOCK = 2**22  # entries checked or copied at a time
 

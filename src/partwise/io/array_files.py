@@ -8,7 +8,7 @@ from typing import Any
 
 from ..runtime.npy import MAGIC, mapped, read_member
 from ..runtime.untrusted import UnreadableError, allow
-from .sparse import from_scipy
+from .indices import from_scipy
 from .table import Table, as_names, chosen, flattened, numeric
 
 ZIP = b"PK\3\4"
