@@ -22,6 +22,7 @@ test: lint tests jit-off
 
 # runs the docs, tiny benchmarks, clusters of processes, other CPUs and versions, damaged files and random fits, and most
 # tests without the JIT
+test-slow: FIRST := 0
 test-slow: slow-tests slow-jit-off cpus fuzz package least
 
 lint: $(VENV)/dev
@@ -50,11 +51,13 @@ slow-jit-off: $(VENV)/dev
 cpus: $(VENV)/dev
 	NUMBA_CACHE_DIR=$(abspath $(VENV))/numba-cpus $(BIN)/python tests/cpus.py -n 2
 
-# damaged files and random fits, for so many seconds. FOUND=: folder for what fails (default: a temporary folder)
+# damaged files and random fits, for so many seconds. FOUND=: folder for what fails
+# (default: a temporary folder). FIRST=: the first seed (default: at random)
 SECONDS := 60
 FOUND :=
+FIRST :=
 fuzz: $(VENV)/dev
-	$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(if $(FOUND),--found "$(FOUND)")
+	$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(if $(FOUND),--found "$(FOUND)") $(if $(FIRST),--first $(FIRST))
 
 # regenerates docs/api.md and runs the code of every page
 docs: $(VENV)/dev

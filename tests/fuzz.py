@@ -126,9 +126,10 @@ def main(arguments=None):
     parser.add_argument("--found", help="folder for what fails (default: a temporary folder)")
     parser.add_argument("--kind", choices=CASES, help="only this kind")
     parser.add_argument("--seed", type=int, help="only this seed")
+    parser.add_argument("--first", type=int, help="the first seed (default: at random)")
     asked = parser.parse_args(arguments)
     found = asked.found or tempfile.mkdtemp(prefix="partwise-fuzz-")
-    first = secrets.randbelow(2**32)
+    first = secrets.randbelow(2**32) if asked.first is None else asked.first
     seeds = range(first, first + 2**32) if asked.seed is None else [asked.seed]
     cases = CASES if asked.kind is None else {asked.kind: CASES[asked.kind]}
     counts, failures = run(cases, seeds, asked.seconds, found, Worker())
