@@ -242,7 +242,7 @@ def test_template_is_drawn_only_in_its_own_space(monkeypatch):
     inside = mni_mask()
     for affine, peak in ((moved, (60.0, 49, 6)), (turn @ TURNED, (turn @ [*PEAK, 1])[:3])):
         assert [len(panel.images) for panel in panels(model_at(peak, affine, inside))] == [1, 1, 1]
-    monkeypatch.setitem(sys.modules, "nilearn", None)
+    monkeypatch.setitem(sys.modules, "nilearn.datasets", None)
     assert [len(panel.images) for panel in panels(model_at(mask=inside))] == [1, 1, 1]
 
 
