@@ -21,7 +21,8 @@ import partwise as pw
 from partwise.io import Table, convert
 
 warnings.simplefilter("ignore")
-logging.disable()  # nibabel's
+for name in ("nibabel", "nibabel.global", "tifffile"):
+    logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 X = np.arange(20.0).reshape(4, 5) % 7
 SPARSE = sp.csr_array(X * (X > 3))
 FIT = {"n_components": 2, "sparsity": 0.4, "random_state": 0, "tol": 0}
