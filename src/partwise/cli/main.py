@@ -119,6 +119,11 @@ class PrintCompletion(argparse.Action):
         parser.exit()
 
 
+def add_debug(one: argparse.ArgumentParser, default: Any) -> None:
+    """Add ``--debug``, which may be before or after the name of the command."""
+    one.add_argument("--debug", action="store_true", default=default, help="show the traceback of an error")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command-line parser. It imports nothing heavy, so that ``--help`` is fast."""
     top = argparse.ArgumentParser(
@@ -128,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("-V", "--version", action="version", version=f"partwise {__version__}")
-    top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_debug(top, False)
     top.add_argument(
         "--print-completion",
         choices=("bash", "zsh", "tcsh"),
@@ -148,5 +153,6 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_options(one)
+        add_debug(one, argparse.SUPPRESS)  # the value of ``partwise --debug COMMAND`` is kept
         one.set_defaults(run=command.run)
     return top
