@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.untrusted import visible
+
 if TYPE_CHECKING:
     from ..engine.origins import Origin
     from ..io import Table
@@ -163,15 +165,6 @@ def print_results(
 def named(files: Mapping[str, Any]) -> list[str]:
     """A line for each file."""
     return [f"{what + ':':<13}{path}" for what, path in files.items()]
-
-
-def visible(text: str) -> str:
-    r"""Text with control characters except line feeds as JSON escapes: a name in a file must not control the terminal.
-
-    >>> visible("gene\x1b[2J")
-    'gene\\u001b[2J'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

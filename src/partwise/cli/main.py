@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+from ..runtime.untrusted import visible
 from ..version import __version__
 from . import convert, demo, fit, info, select, separate, show, transform
-from .common import FORMATS, UsageError, visible
+from .common import FORMATS, UsageError
 from .wording import with_flags
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
