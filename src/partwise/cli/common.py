@@ -64,7 +64,8 @@ def add_max_bytes(group: Any) -> None:
     group.add_argument(
         "--max-bytes",
         metavar="SIZE",
-        help="most memory that a file may take, such as '8 GB' (default: 1000 times its size, half of the free memory)",
+        help="most memory that a file may take, such as '8 GB' (default: 1000 times the file's size, but at most half "
+        "of the free memory)",
     )
 
 
