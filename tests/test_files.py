@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import partwise as pw
-from partwise.cli.fit import draw
+from partwise.cli.fit import draw_components
 from partwise.engine.origins import Brain
 from partwise.io import Table, check_target
 from partwise.io.write import DATA, convert, write_activations, write_components
@@ -46,7 +46,7 @@ WRITERS = {
     "components": lambda path: write_components(path, X, Table(X, "array", "x")),
     "volumes": lambda path: write_components(path.with_suffix(".nii"), X, Table(X, "NIfTI", "x", origin=BRAIN)),
     "annotated": lambda path: write_components(path.with_suffix(".h5ad"), X, Table(X, "array", "x")),
-    "picture": lambda path: draw(path.with_suffix(".png"), X),
+    "picture": lambda path: draw_components(path.with_suffix(".png"), X),
     **{
         f"data{ending}": lambda path, ending=ending: convert(Table(X, "array", "x"), path.with_suffix(ending))
         for ending in DATA

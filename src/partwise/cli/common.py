@@ -160,10 +160,10 @@ def print_results(
     if options.json:
         print(visible(json.dumps(plain({**facts, "files": files} if files else facts), ensure_ascii=False)))
     elif not options.quiet:
-        print(visible("\n".join([*lines, *named(files)])))
+        print(visible("\n".join([*lines, *file_lines(files)])))
 
 
-def named(files: Mapping[str, Any]) -> list[str]:
+def file_lines(files: Mapping[str, Any]) -> list[str]:
     """A line for each file."""
     return [f"{what + ':':<13}{path}" for what, path in files.items()]
 

@@ -17,7 +17,7 @@ from .common import (
     check_kept,
     described,
     facts_about,
-    named,
+    file_lines,
     print_results,
     read_data,
 )
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         done.append((model, files))
         if stopped:
             break
-    (report if len(fits) == 1 else report_several)(options, table, done, stopped)
+    (print_report if len(fits) == 1 else print_reports)(options, table, done, stopped)
     if stopped:
         message = "interrupted after iteration %d: the results so far are in %s"
         logging.getLogger("partwise").warning(message, model.n_iter_, files.get("model"))
@@ -162,7 +162,7 @@ def fit(
     with interrupts() as interrupted:
         activations = model.fit_transform(table.X)
         model.set_params(verbose=0, checkpoint=None, resume_from=None)  # settings of this run, not of the saved model
-        files = write(model, activations, table, targets, options)
+        files = write_results(model, activations, table, targets, options)
         return files, bool(interrupted)
 
 
@@ -174,7 +174,7 @@ def stem(data: list[str]) -> str:
     return name.lstrip(".").split(".")[0] or "model"
 
 
-def write(
+def write_results(
     model: Any, activations: Any, table: Table, targets: dict[str, Path], options: argparse.Namespace
 ) -> dict[str, Path]:
     """Write the outputs, the model first, and return where they are."""
@@ -198,12 +198,12 @@ def write(
             obs_columns=options.obs_columns,
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),
-        "picture": lambda path: draw(path, model),
+        "picture": lambda path: draw_components(path, model),
     }
     return write_outputs(targets, writers, options.debug)
 
 
-def draw(path: Path, model: Any) -> None:
+def draw_components(path: Path, model: Any) -> None:
     """Draw the components."""
     from ..plotting import gallery
 
@@ -228,7 +228,7 @@ def facts_of(model: Any, stopped: bool) -> dict[str, Any]:
     }
 
 
-def report(options: argparse.Namespace, table: Table, done: list[Any], stopped: bool) -> None:
+def print_report(options: argparse.Namespace, table: Table, done: list[Any], stopped: bool) -> None:
     """Print the results of one fit."""
     from ..engine.summary import between
 
@@ -250,7 +250,7 @@ def drawn_seed(model: Any) -> list[str]:
     return [f"seed {model.seed_} was drawn: repeat with --seed {model.seed_}"] if drawn else []
 
 
-def report_several(options: argparse.Namespace, table: Table, done: list[Any], stopped: bool) -> None:
+def print_reports(options: argparse.Namespace, table: Table, done: list[Any], stopped: bool) -> None:
     """Print a table that compares several fits."""
     import numpy as np
 
@@ -265,7 +265,7 @@ def report_several(options: argparse.Namespace, table: Table, done: list[Any], s
         facts["nonzeros_per_component"] = nonzeros
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    files = [line for _, files in done for line in named(files)]
+    files = [line for _, files in done for line in file_lines(files)]
     print_results(
         options, {**facts_about(table), "fits": fits}, [described(table), *lines, *drawn_seed(done[0][0]), *files]
     )

@@ -109,14 +109,14 @@ def run(options: argparse.Namespace) -> int:
     found = search.select(table.X, numbers, levels, verbose=int(not options.quiet), **given)
     writers = {
         "table": lambda path: write_table(path, found),
-        "picture": lambda path: draw(path, found, visible(Path(table.source).name)),
+        "picture": lambda path: draw_selection(path, found, visible(Path(table.source).name)),
     }
     files = write_outputs(targets, writers, options.debug)
     print_results(options, {**facts_about(table), "rows": found.rows}, [described(table), repr(found)], files)
     return 0 if files == targets else 1
 
 
-def draw(target: Path, found: Selection, title: str) -> None:
+def draw_selection(target: Path, found: Selection, title: str) -> None:
     """Draw the table."""
     from ..plotting import selection
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..engine.options import FLAGS
 from .common import UsageError, add_max_bytes, add_sound, add_verbosity, read_data
-from .fit import check_checkpoint, report
+from .fit import check_checkpoint, print_report
 from .fixed import set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model
 from .outputs import add_force, check_targets
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         model.keep(activations, table.sample_names, origin=table.origin)
         sound.separate_with(model, table.source, activations=activations).save(options.out_dir, force=True)
         stopped = bool(interrupted)
-    report(options, table, [(model, targets)], stopped)
+    print_report(options, table, [(model, targets)], stopped)
     if stopped:
         message = "interrupted after iteration %d: the results so far are in %s"
         logging.getLogger("partwise").warning(message, model.n_iter_, options.out_dir)
@@ -81,4 +81,4 @@ def check_folder(options: argparse.Namespace, count: int) -> dict[str, Path]:
     from .. import sound
 
     options.out_dir.mkdir(parents=True, exist_ok=True)
-    return check_targets(options, {path.stem: (path, ()) for path in sound.files_in(options.out_dir, count)})
+    return check_targets(options, {path.stem: (path, ()) for path in sound.separated_files(options.out_dir, count)})

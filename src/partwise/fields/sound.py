@@ -46,7 +46,7 @@ class Separation:
         Existing files are overwritten only with ``force=True``.
         """
         Path(folder).mkdir(parents=True, exist_ok=True)
-        *paths, model = files_in(folder, len(self.sounds))
+        *paths, model = separated_files(folder, len(self.sounds))
         for path in (*paths, model):
             if check_target(path).exists() and not force:
                 raise FileExistsError(f"{path} exists: choose another folder, or overwrite it with force=True")
@@ -180,6 +180,6 @@ def as_samples(sound: Any) -> Array:
     return samples.astype(float)
 
 
-def files_in(folder: str | os.PathLike[str], count: int) -> list[Path]:
+def separated_files(folder: str | os.PathLike[str], count: int) -> list[Path]:
     """The files of a separation into ``count`` components: their sounds, and the model."""
     return [*(Path(folder, f"{name}.wav") for name in part_names(count)), Path(folder, "model.pw")]

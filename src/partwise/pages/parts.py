@@ -31,7 +31,7 @@ def thumbnail(look: Look, known: Summary, part: int) -> str:
         return f'<img class="slices" src="{slices_png(look, weights)}" alt="{name}" loading="lazy">'
     if isinstance(look, Lines):
         return line(weights, name)
-    return bars(known.strongest_features(part, 6), "weights")
+    return bars_html(known.strongest_features(part, 6), "weights")
 
 
 def line(weights: Array, name: str) -> str:
@@ -53,7 +53,7 @@ def quoted(text: str) -> str:
     return html.escape(visible(text))
 
 
-def bars(found: Sequence[tuple[str, float]], kind: str) -> str:
+def bars_html(found: Sequence[tuple[str, float]], kind: str) -> str:
     """A list of names with bars proportional to their values."""
     if not found:
         return '<span class="none">none</span>'
@@ -66,7 +66,7 @@ def bars(found: Sequence[tuple[str, float]], kind: str) -> str:
     return f'<ol class="bars {kind}">{"".join(items)}</ol>'
 
 
-def gallery(known: Summary, look: Look) -> str:
+def gallery_html(known: Summary, look: Look) -> str:
     """One card per part, linked to its row in the table."""
     kind = "volumes" if isinstance(look, Volumes) else type(look).__name__.lower()
     cards = []
@@ -94,10 +94,10 @@ def row_cells(known: Summary, part: int, top: int) -> Iterator[tuple[str, float 
     count = int(np.count_nonzero(weights))
     yield "Nonzero features", count, f"{count} <small>of {known.n_features}</small>"
     features = known.strongest_features(part, top)
-    yield "Strongest features", features[0][0] if features else "", bars(features, "weights")
+    yield "Strongest features", features[0][0] if features else "", bars_html(features, "weights")
     if known.activations is not None:
         samples = known.strongest_samples(part, top)
-        yield "Strongest samples", samples[0][0] if samples else "", bars(samples, "activations")
+        yield "Strongest samples", samples[0][0] if samples else "", bars_html(samples, "activations")
 
 
 def asked(lo: float, hi: float) -> str:

@@ -24,7 +24,7 @@ from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Lines, Look, Places, look_of
 from ..runtime.files import replacing
 from ..version import __version__
-from .parts import gallery, quoted, table
+from .parts import gallery_html, quoted, table
 
 CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
 
@@ -90,7 +90,7 @@ def report(
         facts(known),
         "<h2>Parts</h2>",
         f"<p>{words_on_pictures(look, known)}</p>",
-        gallery(known, look),
+        gallery_html(known, look),
         charts(known),
         "<h2>Part by part</h2>",
         "<p>Click a heading to sort, and again to reverse the order.</p>",
