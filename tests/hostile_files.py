@@ -444,8 +444,16 @@ def cells_of_zeros(path):
     return h5ad(path, fill, np.ones((2, 2)))
 
 
+def npz_beside(path, **members):
+    """An array with more arrays beside it."""
+    return zipped(path, {f"{name}.npy": content for name, content in {"x": saved(np.ones((3, 4))), **members}.items()})
+
+
 BOMBS = {
     ".npz, shape beyond the file": lambda f: zipped(f / "x.npz", {"x.npy": npy((2**16, 2**16))}),
+    ".npz, names of no bytes": lambda f: npz_beside(f / "x.npz", sample_names=npy((3 * 10**8,), "|V0")),
+    ".npz, a shape of no bytes": lambda f: npz_beside(f / "x.npz", part_shape=npy((3 * 10**8,), "|S0")),
+    ".npz, short names": lambda f: npz_beside(f / "x.npz", sample_names=npy((10**7,), "|S1", bytes(10**7))),
     ".npz, csr of many rows": lambda f: compressed(f / "x.npz", "csr", {"shape": [4, 10**10]}),
     ".npz, dia": lambda f: scipy_npz(f / "x.npz", "dia", data=[[1.0]], offsets=[0], shape=[10**9, 4]),
     ".npz, coo": lambda f: scipy_npz(f / "x.npz", "coo", data=[1.0], row=[0], col=[0], shape=[10**9, 4]),
@@ -545,6 +553,7 @@ BROKEN = {
     ".npz with a number as its shape": lambda f: zipped(
         f / "x.npz", {"x.npy": saved(np.ones((2, 3))), "part_shape.npy": saved(np.array(3))}
     ),
+    ".npz with fractions as its shape": lambda f: npz_beside(f / "x.npz", part_shape=saved(np.array([2.5, 2]))),
     ".npz with a shape of one": lambda f: compressed(f / "x.npz", "csr", {"shape": [4]}),
     ".npz of an unknown format": lambda f: compressed(f / "x.npz", "xyz", {}),
     ".npz of complex numbers": lambda f: compressed(f / "x.npz", "csr", {"data": [1j] * 4}),
