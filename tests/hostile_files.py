@@ -449,6 +449,32 @@ def npz_beside(path, **members):
     return zipped(path, {f"{name}.npy": content for name, content in {"x": saved(np.ones((3, 4))), **members}.items()})
 
 
+def linked_cells(path, kind):
+    """Cells with an array of 134 MB under 16 names."""
+
+    def fill(file):
+        first = file["obsm"].create_dataset("a", (4, 2**22), "<f8", chunks=(4, 64), compression="gzip")
+        first.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+        for k in range(16):
+            file[f"obsm/a{k}"] = first if kind == "hard" else h5py.SoftLink("/obsm/a")
+
+    return h5ad(path, fill)
+
+
+def doubled_groups(path):
+    """Cells with 40 nested groups of two names each: 2**40 paths."""
+
+    def fill(file):
+        group = file["uns"]
+        for _ in range(40):
+            inner = group.create_group("a")
+            inner.attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
+            group["b"] = inner
+            group = inner
+
+    return h5ad(path, fill)
+
+
 BOMBS = {
     ".npz, shape beyond the file": lambda f: zipped(f / "x.npz", {"x.npy": npy((2**16, 2**16))}),
     ".npz, names of no bytes": lambda f: npz_beside(f / "x.npz", sample_names=npy((3 * 10**8,), "|V0")),
@@ -476,6 +502,9 @@ BOMBS = {
     ".flac": lambda f: flac(f / "x.flac", 2**33),
     ".h5, a chunk": lambda f: full_chunk(f / "x.h5"),
     ".h5, rows": lambda f: empty_chunks(f / "x.h5", (2**33, 4), (64, 4)),
+    ".h5ad, hard links": lambda f: linked_cells(f / "x.h5ad", "hard"),
+    ".h5ad, soft links": lambda f: linked_cells(f / "x.h5ad", "soft"),
+    ".h5ad, groups": lambda f: doubled_groups(f / "x.h5ad"),
     ".h5ad": lambda f: cells_of_zeros(f / "x.h5ad"),
     "zarr 2, a chunk": lambda f: zarr2(f / "x.zarr", shape=[2**15, 2**15], chunks=[2**15, 2**15]),
     "zarr 2, rows": lambda f: zarr2(f / "x.zarr", shape=[2**33, 2]),
@@ -571,6 +600,7 @@ BROKEN = {
     ".h5 of text": lambda f: hdf5(f / "x.h5", lambda file: file.update({"x": np.array([[b"a"]])})),
     "10x without names": lambda f: hdf5(f / "x.h5", lambda file: file.update({"matrix/indptr": [0]})),
     ".h5ad of text": lambda f: string_cells(f / "x.h5ad"),
+    ".h5ad within itself": lambda f: h5ad(f / "x.h5ad", lambda file: file.__setitem__("uns/more", file["uns"])),
     ".h5ad without anything": lambda f: hdf5(f / "x.h5ad", lambda file: None),
     "zarr, damaged chunk": lambda f: damaged_zarr(f / "x.zarr"),
     "zarr, short chunk": lambda f: zarr2(f / "x.zarr", b"short"),

@@ -37,13 +37,16 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
     return file
 
 
-def claimed(file: Any, left_out: tuple[str, ...] = ()) -> int:
-    """The memory that all datasets take, except those in one of the groups ``left_out``."""
-    sizes: list[int] = []
-
-    def visit(name: str, item: Any) -> None:
-        if hasattr(item, "dtype") and hasattr(item, "size") and not f"{name}/".startswith(left_out):
-            sizes.append((item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize))
-
-    file.visititems(visit)
-    return sum(sizes)
+def claimed(item: Any, known: dict[Any, int | None] | None = None) -> int:
+    """The memory that a dataset takes, or all that is in a group; what has several names is read several times."""
+    if hasattr(item, "shape"):
+        return (item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize)
+    known = {} if known is None else known
+    if item not in known:
+        known[item] = None
+        inside = (item.get(name) for name in item) if hasattr(item, "keys") else ()
+        known[item] = sum(OBJECT + claimed(one, known) for one in inside if one is not None)  # None: a dangling link
+    size = known[item]
+    if size is None:
+        raise ValueError(f"{item.name} contains itself")
+    return size
