@@ -394,6 +394,31 @@ INDICES = (
 # refused: small files that take gigabytes
 
 
+def element(kind, body):
+    return struct.pack("<II", kind, len(body)) + body + bytes(-len(body) % 8)
+
+
+def packed_mat(path, kind, shape, *parts, flags=0):
+    """A compressed MATLAB 5 file of matrices with the name x."""
+    about = element(6, struct.pack("<II", kind | flags << 8, 0)) + element(5, struct.pack("<ii", *shape))
+    packed = zlib.compress(element(14, about + element(1, b"x") + b"".join(parts)))
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<HH", 0x0100, 0x4D49)
+    return written(path, head + struct.pack("<II", 15, len(packed)) + packed)
+
+
+def sparse_mat(path):
+    """A sparse matrix of 20 million zeros at one place, each a byte in the file."""
+    count = 2 * 10**7
+    starts = struct.pack("<3i", 0, count, count)
+    return packed_mat(path, 5, (2, 2), element(5, bytes(4 * count)), element(5, starts), element(2, bytes(count)))
+
+
+def two_mats(path):
+    """A large matrix and a small one of the same name."""
+    large = packed_mat(path, 6, (10**4, 5000), element(2, bytes(5 * 10**7))).read_bytes()
+    return written(path, large + packed_mat(path, 6, (2, 1), element(2, bytes(2))).read_bytes()[128:])
+
+
 def zeros_mat(path):
     """MATLAB 5 can store doubles as bytes: eight times as many after decompression."""
     size = 20_000
@@ -479,7 +504,7 @@ BOMBS = {
     ".npz, shape beyond the file": lambda f: zipped(f / "x.npz", {"x.npy": npy((2**16, 2**16))}),
     ".npz, names of no bytes": lambda f: npz_beside(f / "x.npz", sample_names=npy((3 * 10**8,), "|V0")),
     ".npz, a shape of no bytes": lambda f: npz_beside(f / "x.npz", part_shape=npy((3 * 10**8,), "|S0")),
-    ".npz, short names": lambda f: npz_beside(f / "x.npz", sample_names=npy((10**7,), "|S1", bytes(10**7))),
+    ".npz, short names": lambda f: npz_beside(f / "x.npz", sample_names=npy((2 * 10**7,), "|S1", bytes(2 * 10**7))),
     ".npz, csr of many rows": lambda f: compressed(f / "x.npz", "csr", {"shape": [4, 10**10]}),
     ".npz, dia": lambda f: scipy_npz(f / "x.npz", "dia", data=[[1.0]], offsets=[0], shape=[10**9, 4]),
     ".npz, coo": lambda f: scipy_npz(f / "x.npz", "coo", data=[1.0], row=[0], col=[0], shape=[10**9, 4]),
@@ -490,6 +515,9 @@ BOMBS = {
         f / "x.mtx.gz", gzip.compress(MTX.format("array", "40000 40000\n1.0").encode())
     ),
     ".mat 5": lambda f: zeros_mat(f / "x.mat"),
+    ".mat 5, sparse": lambda f: sparse_mat(f / "x.mat"),
+    ".mat 5, logical": lambda f: packed_mat(f / "x.mat", 6, (10**4, 5000), element(2, bytes(5 * 10**7)), flags=2),
+    ".mat 5, one name twice": lambda f: two_mats(f / "x.mat"),
     ".mat 7.3": lambda f: mat73(f / "x.mat", rows=10**10),
     ".png": lambda f: written(f / "x.png", png(13_000, 13_000)),
     ".tif": lambda f: written(f / "x.tif", tiff(40_000, 40_000)),

@@ -1,6 +1,7 @@
 """Files from strangers: refused in one sentence, or read; nothing is executed, and memory is limited."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -168,7 +169,7 @@ for read, bombs in ((pw.io.read, BOMBS), (pw.load, MODELS), (archive.kind_of, MO
         made[f"{read.__module__}.{read.__name__}: {name}"] = read, make(home)
 status = Path("/proc/self/status").read_text().split()
 used = 1024 * int(status[status.index("VmSize:") + 1])
-resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, used + 2**30))
 for name, (read, path) in made.items():
     try:
         print(name, "|", "read", type(read(path)).__name__)
@@ -189,7 +190,7 @@ def test_small_files_do_not_take_gigabytes(tmp_path):
         f"partwise.runtime.archive.kind_of: {name}": "read str" for name in MODELS if name != "compressed header"
     }  # reads no array
     for name, line in lines.items():
-        assert "not enough memory" not in line, name
+        assert not re.search("not enough memory|MemoryError|allocat", line), (name, line)
         assert line == kinds[name] if name in kinds else not line.startswith("read"), (name, line)
 
 

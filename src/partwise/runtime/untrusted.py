@@ -27,8 +27,9 @@ def reading(source: object) -> Iterator[None]:
         raise
     except Exception as error:
         lines = str(error).strip().splitlines()
-        text = lines[0] if lines and not isinstance(error, MemoryError) else ""
-        kind = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}.get(type(error))
+        text = lines[0] if lines else ""
+        kinds = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}
+        kind = next((kind for which, kind in kinds.items() if isinstance(error, which)), None)
         name = type(error).__name__ if isinstance(error, LookupError) or not text else ""
         raise UnreadableError(f"{source} cannot be read: {kind or ': '.join(filter(None, (name, text)))}") from error
 
