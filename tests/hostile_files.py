@@ -104,6 +104,13 @@ def nifti(path, **header):
     return written(path, gzip.compress(bytes(content)) if path.suffix == ".gz" else bytes(content))
 
 
+def extended_nifti(path, length, count=0):
+    """A NIfTI file whose header has an extension of any length, with ``count`` bytes in the file."""
+    content = bytearray(gzip.decompress(nifti(path, vox_offset=352 + max(length, 16)).read_bytes()))
+    content[348:352] = b"\1\0\0\0" + struct.pack("<ii", length, 6) + bytes(count)
+    return written(path, gzip.compress(bytes(content)))
+
+
 def hdf5(path, fill):
     with h5py.File(path, "w") as file:
         fill(file)
@@ -524,6 +531,7 @@ BOMBS = {
     ".tif of many pages": lambda f: written(f / "x.tif", tiff(1000, 1000, 300)),
     ".nii": lambda f: nifti(f / "x.nii", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".nii.gz": lambda f: nifti(f / "x.nii.gz", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
+    ".nii.gz, an extension": lambda f: extended_nifti(f / "x.nii.gz", 3 * 10**8, 3 * 10**8),
     ".csv.gz": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 499_999 + b"0\n", 30),
     ".csv.gz, a line": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 500_000, 30),
     "10x names": lambda f: named_10x(f),
@@ -616,6 +624,8 @@ BROKEN = {
     ".npz of complex numbers": lambda f: compressed(f / "x.npz", "csr", {"data": [1j] * 4}),
     ".npz without indices": lambda f: scipy_npz(f / "x.npz", "csr", data=[1.0], shape=[4, 4]),
     ".nii of colours": lambda f: nifti(f / "x.nii", datatype=128, bitpix=24),
+    ".nii nowhere": lambda f: nifti(f / "x.nii", vox_offset=np.nan),
+    ".nii.gz, a negative extension": lambda f: extended_nifti(f / "x.nii.gz", -16),
     ".nii far away": lambda f: nifti(f / "x.nii", vox_offset=1e30),
     ".nii of an unknown type": lambda f: nifti(f / "x.nii", datatype=77),
     ".nii.gz of negative size": lambda f: nifti(f / "x.nii.gz", dim=[3, -2, 2, 2, 1, 1, 1, 1]),

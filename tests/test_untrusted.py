@@ -100,6 +100,24 @@ def test_what_is_broken_is_refused_in_a_sentence(tmp_path, name):
     assert getattr(found, "shape", None) == READABLE.get(name)
 
 
+@pytest.mark.parametrize("name", [".nii nowhere", ".nii far away", ".nii.gz, a negative extension"])
+def test_a_damaged_header_of_nifti_is_called_damaged(tmp_path, name):
+    assert "cannot be read: it is damaged: " in outcome(BROKEN[name](tmp_path))
+
+
+def test_blocks_without_entries_are_named(tmp_path):
+    assert "blocks of 0 × 0 do not divide its shape" in outcome(INDICES["bsr, blocks of nothing"](tmp_path))
+
+
+def test_extensions_of_nifti_are_read(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    for kind, name in ((nibabel.Nifti1Image, "x.nii"), (nibabel.Nifti2Image, "y.nii.gz")):
+        image = kind(np.ones((2, 2, 2), dtype=np.float32), np.eye(4))
+        image.header.extensions.extend(nibabel.nifti1.Nifti1Extension("comment", text) for text in (b"a" * 99, b"b"))
+        image.to_filename(tmp_path / name)
+        assert outcome(tmp_path / name).shape == (1, 8)
+
+
 @pytest.mark.parametrize("how", [{}, {"do_compression": True}, {"format": "4"}])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csc_array, np.float32, lambda X: X > 0])
 def test_good_matlab_files_pass_the_checks(tmp_path, kind, how):
