@@ -104,6 +104,13 @@ def nifti(path, **header):
     return written(path, gzip.compress(bytes(content)) if path.suffix == ".gz" else bytes(content))
 
 
+def extended_nifti(path, length, count=0):
+    """A NIfTI file whose header has an extension of any length, with ``count`` bytes in the file."""
+    content = bytearray(gzip.decompress(nifti(path, vox_offset=352 + max(length, 16)).read_bytes()))
+    content[348:352] = b"\1\0\0\0" + struct.pack("<ii", length, 6) + bytes(count)
+    return written(path, gzip.compress(bytes(content)))
+
+
 def hdf5(path, fill):
     with h5py.File(path, "w") as file:
         fill(file)
@@ -474,6 +481,31 @@ def npz_beside(path, **members):
     return zipped(path, {f"{name}.npy": content for name, content in {"x": saved(np.ones((3, 4))), **members}.items()})
 
 
+def twice_compressed(path):
+    def fill(file):
+        about = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        about.set_chunk((4, 4))
+        for _ in range(2):
+            about.set_filter(h5py.h5z.FILTER_DEFLATE, 0, (9,))
+        space = h5py.h5s.create_simple((4, 4))
+        data = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space, about)
+        data.write_direct_chunk((0, 0), zlib.compress(zlib.compress(bytes(128))))
+
+    return hdf5(path, fill)
+
+
+def overfull_tiff(path):
+    """A TIFF of 4 × 4 pixels whose strip of 5 MB decodes to 5 MB."""
+    strip = zlib.compress(bytes(32) + np.random.default_rng(0).bytes(5 * 10**6))
+    content = bytearray(tiff(4, 4))
+    content[-4:] = struct.pack("<I", 0)
+    where, length = len(content), len(strip)
+    for tag, value in ((273, where), (279, length)):
+        place = content.index(struct.pack("<HHI", tag, 4, 1)) + 8
+        content[place : place + 4] = struct.pack("<I", value)
+    return written(path, bytes(content) + strip)
+
+
 def linked_cells(path, kind):
     """Cells with an array of 134 MB under 16 names."""
 
@@ -521,13 +553,16 @@ BOMBS = {
     ".mat 7.3": lambda f: mat73(f / "x.mat", rows=10**10),
     ".png": lambda f: written(f / "x.png", png(13_000, 13_000)),
     ".tif": lambda f: written(f / "x.tif", tiff(40_000, 40_000)),
+    ".tif, a strip beyond its values": lambda f: overfull_tiff(f / "x.tif"),
     ".tif of many pages": lambda f: written(f / "x.tif", tiff(1000, 1000, 300)),
     ".nii": lambda f: nifti(f / "x.nii", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".nii.gz": lambda f: nifti(f / "x.nii.gz", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
+    ".nii.gz, an extension": lambda f: extended_nifti(f / "x.nii.gz", 3 * 10**8, 3 * 10**8),
     ".csv.gz": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 499_999 + b"0\n", 30),
     ".csv.gz, a line": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 500_000, 30),
     "10x names": lambda f: named_10x(f),
     ".flac": lambda f: flac(f / "x.flac", 2**33),
+    ".h5, compressed twice": lambda f: twice_compressed(f / "x.h5"),
     ".h5, a chunk": lambda f: full_chunk(f / "x.h5"),
     ".h5, rows": lambda f: empty_chunks(f / "x.h5", (2**33, 4), (64, 4)),
     ".h5ad, hard links": lambda f: linked_cells(f / "x.h5ad", "hard"),
@@ -616,6 +651,8 @@ BROKEN = {
     ".npz of complex numbers": lambda f: compressed(f / "x.npz", "csr", {"data": [1j] * 4}),
     ".npz without indices": lambda f: scipy_npz(f / "x.npz", "csr", data=[1.0], shape=[4, 4]),
     ".nii of colours": lambda f: nifti(f / "x.nii", datatype=128, bitpix=24),
+    ".nii nowhere": lambda f: nifti(f / "x.nii", vox_offset=np.nan),
+    ".nii.gz, a negative extension": lambda f: extended_nifti(f / "x.nii.gz", -16),
     ".nii far away": lambda f: nifti(f / "x.nii", vox_offset=1e30),
     ".nii of an unknown type": lambda f: nifti(f / "x.nii", datatype=77),
     ".nii.gz of negative size": lambda f: nifti(f / "x.nii.gz", dim=[3, -2, 2, 2, 1, 1, 1, 1]),

@@ -9,6 +9,7 @@ from typing import Any
 from ..runtime.untrusted import UnreadableError, allow
 from .table import extra
 
+BOUNDED = (2, 3, 5, 6)  # filters that make chunks little smaller: shuffle, checksum, n-bit, scale and offset
 OBJECT = 64  # bytes of a short str in Python
 
 
@@ -22,6 +23,10 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
     def outside(name: str, item: Any) -> str | None:
         nonlocal largest
         if isinstance(item, h5py.Dataset):
+            about = item.id.get_create_plist()
+            filters = [about.get_filter(k)[0] for k in range(about.get_nfilters())]
+            if sum(code not in BOUNDED for code in filters) > 1:
+                raise UnreadableError(f"{path}: /{name} is compressed more than once, which is not supported")
             largest = max(largest, math.prod(item.chunks or ()) * item.dtype.itemsize)
             return name if item.external or item.is_virtual else None
         return name if isinstance(item, h5py.ExternalLink) else None

@@ -53,7 +53,7 @@ def allow(path: str | os.PathLike[str], claimed: int, *others: str | os.PathLike
     >>> allow(os.devnull, 10**7)
     >>> allow(os.devnull, 10**9)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    partwise.runtime.untrusted.UnreadableError: ... takes 1.0 GB of memory but has only 0 B on disk; the limit is ...
+    partwise.runtime.untrusted.UnreadableError: ... takes 1.0 GB of memory and has 0 B on disk; the limit is ...
     """
     limit = _max_bytes.get()
     if claimed <= (FLOOR if limit is None else limit):
@@ -63,7 +63,7 @@ def allow(path: str | os.PathLike[str], claimed: int, *others: str | os.PathLike
         limit = max(FLOOR, held, min(RATIO * held, free_memory() // 2))
     if claimed > limit:
         raise UnreadableError(
-            f"{os.fspath(path)} takes {in_units(claimed)} of memory but has only {in_units(held)} on disk; "
+            f"{os.fspath(path)} takes {in_units(claimed)} of memory and has {in_units(held)} on disk; "
             f"the limit is {in_units(limit)}: raise max_bytes if you trust the file"
         )
 
