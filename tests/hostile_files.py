@@ -104,6 +104,13 @@ def nifti(path, **header):
     return written(path, gzip.compress(bytes(content)) if path.suffix == ".gz" else bytes(content))
 
 
+def extended_nifti(path, length, count=0):
+    """A NIfTI file whose header has an extension of any length, with ``count`` bytes in the file."""
+    content = bytearray(gzip.decompress(nifti(path, vox_offset=352 + max(length, 16)).read_bytes()))
+    content[348:352] = b"\1\0\0\0" + struct.pack("<ii", length, 6) + bytes(count)
+    return written(path, gzip.compress(bytes(content)))
+
+
 def hdf5(path, fill):
     with h5py.File(path, "w") as file:
         fill(file)
@@ -394,6 +401,31 @@ INDICES = (
 # refused: small files that take gigabytes
 
 
+def element(kind, body):
+    return struct.pack("<II", kind, len(body)) + body + bytes(-len(body) % 8)
+
+
+def packed_mat(path, kind, shape, *parts, flags=0):
+    """A compressed MATLAB 5 file of matrices with the name x."""
+    about = element(6, struct.pack("<II", kind | flags << 8, 0)) + element(5, struct.pack("<ii", *shape))
+    packed = zlib.compress(element(14, about + element(1, b"x") + b"".join(parts)))
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<HH", 0x0100, 0x4D49)
+    return written(path, head + struct.pack("<II", 15, len(packed)) + packed)
+
+
+def sparse_mat(path):
+    """A sparse matrix of 20 million zeros at one place, each a byte in the file."""
+    count = 2 * 10**7
+    starts = struct.pack("<3i", 0, count, count)
+    return packed_mat(path, 5, (2, 2), element(5, bytes(4 * count)), element(5, starts), element(2, bytes(count)))
+
+
+def two_mats(path):
+    """A large matrix and a small one of the same name."""
+    large = packed_mat(path, 6, (10**4, 5000), element(2, bytes(5 * 10**7))).read_bytes()
+    return written(path, large + packed_mat(path, 6, (2, 1), element(2, bytes(2))).read_bytes()[128:])
+
+
 def zeros_mat(path):
     """MATLAB 5 can store doubles as bytes: eight times as many after decompression."""
     size = 20_000
@@ -444,8 +476,67 @@ def cells_of_zeros(path):
     return h5ad(path, fill, np.ones((2, 2)))
 
 
+def npz_beside(path, **members):
+    """An array with more arrays beside it."""
+    return zipped(path, {f"{name}.npy": content for name, content in {"x": saved(np.ones((3, 4))), **members}.items()})
+
+
+def twice_compressed(path):
+    def fill(file):
+        about = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        about.set_chunk((4, 4))
+        for _ in range(2):
+            about.set_filter(h5py.h5z.FILTER_DEFLATE, 0, (9,))
+        space = h5py.h5s.create_simple((4, 4))
+        data = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space, about)
+        data.write_direct_chunk((0, 0), zlib.compress(zlib.compress(bytes(128))))
+
+    return hdf5(path, fill)
+
+
+def overfull_tiff(path):
+    """A TIFF of 4 × 4 pixels whose strip of 5 MB decodes to 5 MB."""
+    strip = zlib.compress(bytes(32) + np.random.default_rng(0).bytes(5 * 10**6))
+    content = bytearray(tiff(4, 4))
+    content[-4:] = struct.pack("<I", 0)
+    where, length = len(content), len(strip)
+    for tag, value in ((273, where), (279, length)):
+        place = content.index(struct.pack("<HHI", tag, 4, 1)) + 8
+        content[place : place + 4] = struct.pack("<I", value)
+    return written(path, bytes(content) + strip)
+
+
+def linked_cells(path, kind):
+    """Cells with an array of 134 MB under 16 names."""
+
+    def fill(file):
+        first = file["obsm"].create_dataset("a", (4, 2**22), "<f8", chunks=(4, 64), compression="gzip")
+        first.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+        for k in range(16):
+            file[f"obsm/a{k}"] = first if kind == "hard" else h5py.SoftLink("/obsm/a")
+
+    return h5ad(path, fill)
+
+
+def doubled_groups(path):
+    """Cells with 40 nested groups of two names each: 2**40 paths."""
+
+    def fill(file):
+        group = file["uns"]
+        for _ in range(40):
+            inner = group.create_group("a")
+            inner.attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
+            group["b"] = inner
+            group = inner
+
+    return h5ad(path, fill)
+
+
 BOMBS = {
     ".npz, shape beyond the file": lambda f: zipped(f / "x.npz", {"x.npy": npy((2**16, 2**16))}),
+    ".npz, names of no bytes": lambda f: npz_beside(f / "x.npz", sample_names=npy((3 * 10**8,), "|V0")),
+    ".npz, a shape of no bytes": lambda f: npz_beside(f / "x.npz", part_shape=npy((3 * 10**8,), "|S0")),
+    ".npz, short names": lambda f: npz_beside(f / "x.npz", sample_names=npy((2 * 10**7,), "|S1", bytes(2 * 10**7))),
     ".npz, csr of many rows": lambda f: compressed(f / "x.npz", "csr", {"shape": [4, 10**10]}),
     ".npz, dia": lambda f: scipy_npz(f / "x.npz", "dia", data=[[1.0]], offsets=[0], shape=[10**9, 4]),
     ".npz, coo": lambda f: scipy_npz(f / "x.npz", "coo", data=[1.0], row=[0], col=[0], shape=[10**9, 4]),
@@ -456,18 +547,27 @@ BOMBS = {
         f / "x.mtx.gz", gzip.compress(MTX.format("array", "40000 40000\n1.0").encode())
     ),
     ".mat 5": lambda f: zeros_mat(f / "x.mat"),
+    ".mat 5, sparse": lambda f: sparse_mat(f / "x.mat"),
+    ".mat 5, logical": lambda f: packed_mat(f / "x.mat", 6, (10**4, 5000), element(2, bytes(5 * 10**7)), flags=2),
+    ".mat 5, one name twice": lambda f: two_mats(f / "x.mat"),
     ".mat 7.3": lambda f: mat73(f / "x.mat", rows=10**10),
     ".png": lambda f: written(f / "x.png", png(13_000, 13_000)),
     ".tif": lambda f: written(f / "x.tif", tiff(40_000, 40_000)),
+    ".tif, a strip beyond its values": lambda f: overfull_tiff(f / "x.tif"),
     ".tif of many pages": lambda f: written(f / "x.tif", tiff(1000, 1000, 300)),
     ".nii": lambda f: nifti(f / "x.nii", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
     ".nii.gz": lambda f: nifti(f / "x.nii.gz", dim=[4, 1000, 1000, 100, 8, 1, 1, 1]),
+    ".nii.gz, an extension": lambda f: extended_nifti(f / "x.nii.gz", 3 * 10**8, 3 * 10**8),
     ".csv.gz": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 499_999 + b"0\n", 30),
     ".csv.gz, a line": lambda f: repeated_gzip(f / "x.csv.gz", b"0," * 500_000, 30),
     "10x names": lambda f: named_10x(f),
     ".flac": lambda f: flac(f / "x.flac", 2**33),
+    ".h5, compressed twice": lambda f: twice_compressed(f / "x.h5"),
     ".h5, a chunk": lambda f: full_chunk(f / "x.h5"),
     ".h5, rows": lambda f: empty_chunks(f / "x.h5", (2**33, 4), (64, 4)),
+    ".h5ad, hard links": lambda f: linked_cells(f / "x.h5ad", "hard"),
+    ".h5ad, soft links": lambda f: linked_cells(f / "x.h5ad", "soft"),
+    ".h5ad, groups": lambda f: doubled_groups(f / "x.h5ad"),
     ".h5ad": lambda f: cells_of_zeros(f / "x.h5ad"),
     "zarr 2, a chunk": lambda f: zarr2(f / "x.zarr", shape=[2**15, 2**15], chunks=[2**15, 2**15]),
     "zarr 2, rows": lambda f: zarr2(f / "x.zarr", shape=[2**33, 2]),
@@ -545,11 +645,14 @@ BROKEN = {
     ".npz with a number as its shape": lambda f: zipped(
         f / "x.npz", {"x.npy": saved(np.ones((2, 3))), "part_shape.npy": saved(np.array(3))}
     ),
+    ".npz with fractions as its shape": lambda f: npz_beside(f / "x.npz", part_shape=saved(np.array([2.5, 2]))),
     ".npz with a shape of one": lambda f: compressed(f / "x.npz", "csr", {"shape": [4]}),
     ".npz of an unknown format": lambda f: compressed(f / "x.npz", "xyz", {}),
     ".npz of complex numbers": lambda f: compressed(f / "x.npz", "csr", {"data": [1j] * 4}),
     ".npz without indices": lambda f: scipy_npz(f / "x.npz", "csr", data=[1.0], shape=[4, 4]),
     ".nii of colours": lambda f: nifti(f / "x.nii", datatype=128, bitpix=24),
+    ".nii nowhere": lambda f: nifti(f / "x.nii", vox_offset=np.nan),
+    ".nii.gz, a negative extension": lambda f: extended_nifti(f / "x.nii.gz", -16),
     ".nii far away": lambda f: nifti(f / "x.nii", vox_offset=1e30),
     ".nii of an unknown type": lambda f: nifti(f / "x.nii", datatype=77),
     ".nii.gz of negative size": lambda f: nifti(f / "x.nii.gz", dim=[3, -2, 2, 2, 1, 1, 1, 1]),
@@ -562,6 +665,7 @@ BROKEN = {
     ".h5 of text": lambda f: hdf5(f / "x.h5", lambda file: file.update({"x": np.array([[b"a"]])})),
     "10x without names": lambda f: hdf5(f / "x.h5", lambda file: file.update({"matrix/indptr": [0]})),
     ".h5ad of text": lambda f: string_cells(f / "x.h5ad"),
+    ".h5ad within itself": lambda f: h5ad(f / "x.h5ad", lambda file: file.__setitem__("uns/more", file["uns"])),
     ".h5ad without anything": lambda f: hdf5(f / "x.h5ad", lambda file: None),
     "zarr, damaged chunk": lambda f: damaged_zarr(f / "x.zarr"),
     "zarr, short chunk": lambda f: zarr2(f / "x.zarr", b"short"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..runtime.npy import MAGIC, mapped, read_member
 from ..runtime.untrusted import UnreadableError, allow
+from .hdf5 import OBJECT
 from .indices import from_scipy
 from .table import Table, as_names, chosen, flattened, numeric
 
@@ -34,12 +35,15 @@ def read_npz(path: Path, inner: str = "") -> Table:
         wanted = own if sparse else [chosen(own, inner, str(path), "array")]
         allow(path, sum(sizes[name] for name in (*wanted, *beside)))
         arrays = {name: read_member(archive, f"{name}.npy") for name in (*wanted, *beside)}
+    allow(path, sum(OBJECT * arrays[name].size for name in beside))
     labels: Any = {name: as_names(arrays[name]) for name in ("sample_names", "feature_names") if name in beside}
     if sparse:
         return Table(numeric(from_scipy(arrays, path), str(path)), "scipy sparse .npz", str(path), **labels)
     X, shape = flattened(numeric(arrays[wanted[0]], str(path)))
     if "part_shape" in beside:
-        shape = tuple(map(int, arrays["part_shape"].ravel().tolist()))
+        if arrays["part_shape"].dtype.kind not in "ui":
+            raise ValueError(f"its part_shape has dtype {arrays['part_shape'].dtype}: integers are needed")
+        shape = tuple(arrays["part_shape"].ravel().tolist())
     return Table(X, ".npz array", str(path), part_shape=shape, **labels)
 
 

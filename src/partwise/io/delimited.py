@@ -30,9 +30,8 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
         return _read_spaced(path)
     import pandas as pd
 
-    if path.suffix == ".gz":  # a plain table takes little more memory than it has bytes
-        size, cells, _ = scanned(path)
-        allow(path, size + CELL * cells)
+    size, cells, _ = scanned(path)
+    allow(path, size + CELL * cells)
     first, second, separator = _first_lines(path)
     header = first if not all(map(_is_number, first)) else None
     if row_names is None:
@@ -74,9 +73,8 @@ def _is_spaced(path: Path) -> bool:
 
 
 def _read_spaced(path: Path) -> Table:
-    if path.suffix == ".gz":
-        size, cells, _ = scanned(path, b" \t")
-        allow(path, size + CELL * cells)
+    size, cells, _ = scanned(path, b" \t")
+    allow(path, size + CELL * cells)
     with opened(path) as file:
         try:
             return Table(np.loadtxt(file, ndmin=2), "table", str(path))

@@ -32,7 +32,8 @@ def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: s
     anndata = extra("anndata", "cells", "an .h5ad file")
     backed = path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
-        allow(path, claimed(file, ("X/", "raw/X/") if backed else ()))
+        stays = [file[name] for name in ("X", "raw/X") if backed and name in file]
+        allow(path, claimed(file) - sum(map(claimed, stays)))
     adata = anndata.read_h5ad(path, backed="r" if backed else None)
     return _table(adata, path, inner, layer, mask_var, home=path)
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..runtime.untrusted import UnreadableError, allow
 from .table import extra
 
+BOUNDED = (2, 3, 5, 6)  # filters that make chunks little smaller: shuffle, checksum, n-bit, scale and offset
 OBJECT = 64  # bytes of a short str in Python
 
 
@@ -22,6 +23,10 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
     def outside(name: str, item: Any) -> str | None:
         nonlocal largest
         if isinstance(item, h5py.Dataset):
+            about = item.id.get_create_plist()
+            filters = [about.get_filter(k)[0] for k in range(about.get_nfilters())]
+            if sum(code not in BOUNDED for code in filters) > 1:
+                raise UnreadableError(f"{path}: /{name} is compressed more than once, which is not supported")
             largest = max(largest, math.prod(item.chunks or ()) * item.dtype.itemsize)
             return name if item.external or item.is_virtual else None
         return name if isinstance(item, h5py.ExternalLink) else None
@@ -37,13 +42,16 @@ def open_hdf5(path: Path, name: str, what: str) -> Any:
     return file
 
 
-def claimed(file: Any, left_out: tuple[str, ...] = ()) -> int:
-    """The memory that all datasets take, except those in one of the groups ``left_out``."""
-    sizes: list[int] = []
-
-    def visit(name: str, item: Any) -> None:
-        if hasattr(item, "dtype") and hasattr(item, "size") and not f"{name}/".startswith(left_out):
-            sizes.append((item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize))
-
-    file.visititems(visit)
-    return sum(sizes)
+def claimed(item: Any, known: dict[Any, int | None] | None = None) -> int:
+    """The memory that a dataset takes, or all that is in a group; what has several names is read several times."""
+    if hasattr(item, "shape"):
+        return (item.size or 0) * (OBJECT if item.dtype.hasobject else item.dtype.itemsize)
+    known = {} if known is None else known
+    if item not in known:
+        known[item] = None
+        inside = (item.get(name) for name in item) if hasattr(item, "keys") else ()
+        known[item] = sum(OBJECT + claimed(one, known) for one in inside if one is not None)  # None: a dangling link
+    size = known[item]
+    if size is None:
+        raise ValueError(f"{item.name} contains itself")
+    return size

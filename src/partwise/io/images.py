@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from .table import Table, numeric
 FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the first bytes; the last two are BigTIFF
 PLAIN = (1, 8, 32773, 32946)  # compressions of TIFF that tifffile decodes alone: none, deflate and PackBits
+OVERHEAD = 2**12  # bytes by which compressed values may exceed twice their size
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB = 0, 1, 2  # what the values of a TIFF mean
 ALPHA = (1, 2)  # kinds of additional channels of a TIFF
 GREY = ("1", "L", "LA")  # Pillow's modes
@@ -155,6 +157,9 @@ def _has_alpha(page: Any, path: Path) -> bool:
 def _from_tiff(page: Any, path: Path, lost: dict[str, None], colour: bool) -> Array:
     """A page that tifffile reads."""
     allow(path, page.nbytes + 16 * page.size)
+    segment = max(page.nbytes, math.prod(page.chunks) * page.dtype.itemsize)  # a tile may be larger than the page
+    if max(page.databytecounts, default=0) > 2 * segment + OVERHEAD:
+        raise ValueError("it is damaged: a page has more compressed bytes than values")
     alpha, in_colour = _has_alpha(page, path), page.photometric == RGB
     if page.photometric > RGB:
         raise UnreadableError(f"{path} has pages of kind {page.photometric.name}: give grey or RGB images")

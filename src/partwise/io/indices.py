@@ -57,7 +57,7 @@ def from_scipy(arrays: Mapping[str, Array], path: Path) -> Any:
         return compressed(form, data, arrays["indices"], arrays["indptr"], (rows, columns))
     if form == "bsr":
         _, height, width = data.shape
-        if rows % height or columns % width:
+        if not height * width or rows % height or columns % width:
             raise ValueError(f"blocks of {height} × {width} do not divide its shape {shape}")
         check_indices(arrays["indptr"], arrays["indices"], len(data), rows // height, columns // width)
         return sp.bsr_array((data, arrays["indices"], arrays["indptr"]), shape=shape).tocsr()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -18,8 +19,8 @@ from .table import Table, chosen, is_sparse, numeric, transposed
 
 NUMBERS = ("double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 MATRIX, COMPRESSED, SPARSE = 14, 15, 5  # types of elements, and a class of matrices, in version 5
-CLASSES = range(SPARSE, 16)  # sparse, and numbers of all types
-TYPES = (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16)  # of the parts of these matrices
+CLASSES = {SPARSE: 8, 6: 8, 7: 4, 8: 1, 9: 1, 10: 2, 11: 2, 12: 4, 13: 4, 14: 8, 15: 8}  # bytes of a number in memory
+TYPES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1}  # and in the file
 
 
 def read_mat(path: Path, inner: str = "") -> Table:
@@ -29,20 +30,19 @@ def read_mat(path: Path, inner: str = "") -> Table:
     with path.open("rb") as file:
         if b"MATLAB 7.3" in (head := file.read(128)) or head.startswith(b"\x89HDF"):
             return _read_mat_73(path, inner)
-    if head[126:128] in (b"IM", b"MI"):
-        _check_parts(path, "<" if head[126:128] == b"IM" else ">")
-    shapes = {
-        name: (shape, kind)
-        for name, shape, kind in whosmat(path)
-        if kind in (*NUMBERS, "sparse") and len(shape) == 2 and np.prod(shape, dtype=object) > 1
+    order = {b"IM": "<", b"MI": ">"}.get(head[126:128])  # of version 5
+    sizes = order and _value_sizes(path, order)  # before SciPy opens it
+    found = whosmat(path)
+    sizes = sizes or [8 * math.prod(shape) * (kind != "sparse") for _, shape, kind in found]
+    claimed = {
+        name: 8 * sum(shape) + size
+        for (name, shape, kind), size in zip(found, sizes, strict=True)
+        if kind in (*NUMBERS, "sparse") and len(shape) == 2 and math.prod(shape) > 1
     }
-    name = chosen(list(shapes), inner, str(path), "matrix")
-    shape, kind = shapes[name]
-    stored = kind in (
-        "sparse",
-        "logical",
-    )  # a sparse logical matrix is called logical; a dense one has a byte per entry
-    allow(path, 8 * int(sum(shape) if stored else np.prod(shape, dtype=object)))
+    name = chosen(list(claimed), inner, str(path), "matrix")
+    if [one for one, *_ in found].count(name) > 1:
+        raise ValueError(f"it has several matrices with the name {name}")
+    allow(path, claimed[name])
     X = loadmat(path, variable_names=[name])[name]
     return Table(numeric(checked_sparse(X) if is_sparse(X) else X, str(path)), "MATLAB matrix", str(path))
 
@@ -70,8 +70,12 @@ def _read_mat_73(path: Path, inner: str) -> Table:
     return Table(numeric(X, str(path)).tocsr(), "MATLAB 7.3 sparse matrix", str(path))
 
 
-def _check_parts(path: Path, order: str) -> None:
-    """Raise ValueError if a matrix of version 5 has a part of unknown type, which SciPy would use as an address."""
+def _value_sizes(path: Path, order: str) -> list[int]:
+    """The memory that the values of each matrix of version 5 take.
+
+    Raises ValueError if a part of a matrix has an unknown type, which SciPy would use as an address.
+    """
+    sizes = []
     with path.open("rb") as file:
         file.seek(128)
         while tag := file.read(8):
@@ -85,13 +89,14 @@ def _check_parts(path: Path, order: str) -> None:
             if kind != MATRIX:
                 raise ValueError(f"it has an element of type {kind}")
             flags = struct.unpack(f"{order}4I", body.read(16))[2]
-            if flags & 0xFF in CLASSES:
-                for _ in range(2 + (3 if flags & 0xFF == SPARSE else 1) + (flags >> 11 & 1)):
-                    _skip_part(body, order)
+            count = 2 + (3 if flags & 0xFF == SPARSE else 1) + (flags >> 11 & 1)
+            width = CLASSES.get(flags & 0xFF)
+            sizes.append(sum(_skipped(body, order, width) for _ in range(count)) if width else 0)
+    return sizes
 
 
-def _skip_part(body: IO[bytes], order: str) -> None:
-    """Skip one part of a matrix: its dimensions, its name, or some of its values."""
+def _skipped(body: IO[bytes], order: str, width: int) -> int:
+    """Skip one part of a matrix: its dimensions, its name, or some of its values. Returns its size in memory."""
     kind, size = struct.unpack(f"{order}II", body.read(8))
     if kind >> 16:  # a short part has its size and up to four bytes in the tag
         kind, size = kind & 0xFFFF, 0
@@ -102,6 +107,7 @@ def _skip_part(body: IO[bytes], order: str) -> None:
         left -= len(piece)
     if left >= 8:  # more than the padding is missing
         raise ValueError("it is truncated")
+    return max(size, size // TYPES[kind] * width)
 
 
 class Inflated(io.RawIOBase):

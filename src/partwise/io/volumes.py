@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 from collections.abc import Sequence
@@ -58,6 +59,7 @@ def write_nifti(path: Path, parts: Array, brain: Brain) -> None:
 
 def _load(nibabel: Any, path: Path) -> Any:
     with reading(path):
+        _check_extensions(nibabel, path)
         image = nibabel.load(path)
         numeric(image.dataobj, str(path))
     if len(image.shape) not in (3, 4):
@@ -65,6 +67,31 @@ def _load(nibabel: Any, path: Path) -> Any:
             f"{path} has shape {image.shape}: give 3-D images, or 4-D images with one sample per volume"
         )
     return image
+
+
+def _check_extensions(nibabel: Any, path: Path) -> None:
+    """Raise an error if what lies between header and values, which nibabel reads with the header, is too large."""
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        head = file.read(nibabel.Nifti2Header.sizeof_hdr)
+        kinds = (nibabel.Nifti1Header, nibabel.Nifti2Header)
+        kind = next((kind for kind in kinds if kind.may_contain_header(head)), None)
+        if kind is None:
+            return  # nibabel says why
+        about = kind(head[: kind.sizeof_hdr], check=False)
+        start = float(about["vox_offset"])
+        if not 0 <= start < 2**62:
+            raise ValueError(f"it is damaged: its values begin at byte {start:g}")
+        file.seek(kind.sizeof_hdr)
+        size = 0
+        if file.read(4)[:1] in (b"", b"\0"):
+            return
+        while file.tell() + 16 <= start and (tag := file.read(8)):
+            length = int.from_bytes(tag[:4], "little" if about.endianness == "<" else "big", signed=True)
+            if length < 16:
+                raise ValueError(f"it is damaged: an extension of its header has {length} bytes")
+            size += length
+            allow(path, size)
+            file.seek(length - 8, 1)
 
 
 def _inside(nibabel: Any, path: Path, first: Any, reference: str) -> Array:

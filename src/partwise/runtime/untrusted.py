@@ -28,8 +28,9 @@ def reading(source: object) -> Iterator[None]:
         raise
     except Exception as error:
         lines = str(error).strip().splitlines()
-        text = lines[0] if lines and not isinstance(error, MemoryError) else ""
-        kind = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}.get(type(error))
+        text = lines[0] if lines else ""
+        kinds = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}
+        kind = next((kind for which, kind in kinds.items() if isinstance(error, which)), None)
         name = type(error).__name__ if isinstance(error, LookupError) or not text else ""
         raise UnreadableError(f"{source} cannot be read: {kind or ': '.join(filter(None, (name, text)))}") from error
 
@@ -53,7 +54,7 @@ def allow(path: str | os.PathLike[str], claimed: int, *others: str | os.PathLike
     >>> allow(os.devnull, 10**7)
     >>> allow(os.devnull, 10**9)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    partwise.runtime.untrusted.UnreadableError: ... takes 1.0 GB of memory but has only 0 B on disk; the limit is ...
+    partwise.runtime.untrusted.UnreadableError: ... takes 1.0 GB of memory and has 0 B on disk; the limit is ...
     """
     limit = _max_bytes.get()
     if claimed <= (FLOOR if limit is None else limit):
@@ -63,7 +64,7 @@ def allow(path: str | os.PathLike[str], claimed: int, *others: str | os.PathLike
         limit = max(FLOOR, held, min(RATIO * held, free_memory() // 2))
     if claimed > limit:
         raise UnreadableError(
-            f"{os.fspath(path)} takes {in_units(claimed)} of memory but has only {in_units(held)} on disk; "
+            f"{os.fspath(path)} takes {in_units(claimed)} of memory and has {in_units(held)} on disk; "
             f"the limit is {in_units(limit)}: raise max_bytes if you trust the file"
         )
 
