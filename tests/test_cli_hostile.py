@@ -100,10 +100,11 @@ def test_commands_that_cannot_be_meant(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_debug_shows_where(here):
+@pytest.mark.parametrize("arguments", [["--debug", "info", "minus.csv"], ["info", "--debug", "minus.csv"]])
+def test_debug_shows_where(here, arguments):
     (here / "minus.csv").write_text("a\n-1\n")
     with pytest.raises(ValueError, match="-1"):
-        main(["--debug", "info", "minus.csv"])
+        main(arguments)
 
 
 def test_a_missing_extra_is_found_before_the_fit(here, capsys, monkeypatch):

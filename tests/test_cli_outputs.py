@@ -247,7 +247,7 @@ def test_commas_are_one_sparsity_for_each_component(here):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-s", "0.4", "0.40"], "--sparsity 0.4 0.4 names one twice"),
+        (["-s", "0.4", "0.40"], "--sparsity 0.4 0.4 lists the same value twice: remove one"),
         (["-s", "0.4", "0.6", "--checkpoint", "c"], "a checkpoint belongs to one fit"),
         (["-s", "0.4", "1.6"], "--sparsity 1.6 is outside [0, 1]"),
         (["-s", "0.4,0.6", "-r", "3"], "sparsity has 2 values for --components 3"),

@@ -140,6 +140,19 @@ def test_special_files_are_not_replaced():
         raise AssertionError
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="links to open files are a matter of Linux")
+@pytest.mark.parametrize("write", [check_replaceable, check_target])
+def test_a_link_to_a_pipe_is_not_a_regular_file(write):
+    """/dev/stdout is such a link, whose target has no path."""
+    ends = os.pipe()
+    try:
+        with pytest.raises(OSError, match="is not a regular file"):
+            write(f"/proc/self/fd/{ends[1]}")
+    finally:
+        for end in ends:
+            os.close(end)
+
+
 def test_error_names_the_requested_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "nowhere" / "a.csv"):
         raise AssertionError

@@ -17,6 +17,7 @@ from sklearn.preprocessing import MinMaxScaler
 import partwise as pw
 from partwise.cli import main
 from partwise.engine.summary import asked_intervals, in_words, percent, summary
+from partwise.plotting import activations, gallery
 
 EVIL = "<script>alert('x')</script>\"&"
 SAMPLES, FEATURES, R = 15, 12, 4
@@ -153,6 +154,19 @@ def test_names_are_escaped(kind, model):
     page = Page(text)
     assert len(page.all("script")) == 1
     assert page.text.count(EVIL) > R
+
+
+@pytest.mark.parametrize("kind", ["images", "bars"])
+def test_control_characters_are_shown_as_escapes(kind, model):
+    """Warnings are errors, so that a glyph that no font has would fail, too."""
+    model.feature_names_in_ = np.array([f"\x1b[2J{i}" for i in range(FEATURES)], dtype=object)
+    model.sample_names_ = np.array([f"\x07{i}" for i in range(SAMPLES)], dtype=object)
+    text = report(model, title="\x1b", **KINDS[kind])
+    assert not set("\x1b\x07") & set(text)
+    assert r"<h1>\u001b</h1>" in text
+    assert r"\u001b[2J0" in text
+    gallery(model, kind="bars").savefig(io.BytesIO())
+    activations(model).savefig(io.BytesIO())
 
 
 def test_the_same_model_gives_the_same_page(model, tmp_path):

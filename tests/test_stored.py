@@ -147,17 +147,27 @@ def test_small_data_is_loaded(X, n, tmp_path):
 @pytest.mark.parametrize("kind", ["path", "anything with rows"])
 def test_memory_limit_must_hold_four_samples(X, kind, tmp_path):
     stored, four = STORED[kind](X, tmp_path), 4 * X[0].nbytes
-    with pytest.raises(ValueError, match=f"memory_limit={four - 1} is too small: .* raise it to at least {four}"):
+    with pytest.raises(ValueError, match=f"memory_limit={four - 1} is too small: one sample takes .* at least 1 MB"):
         pw.ssnmf(stored, R, memory_limit=four - 1)
     assert pw.ssnmf(stored, R, memory_limit=four, max_iter=2).n_iter == 2
 
 
 def test_copies_of_a_stored_chunk_must_fit(X, tmp_path):
     stored, least = zarr_array(X, tmp_path, (20, 3)), 12 * 20 * 3 * 8
-    with pytest.raises(ValueError, match=rf"is too small: .*\(20, 3\) with 480 bytes; raise it to at least {least}"):
+    with pytest.raises(ValueError, match=r"is too small: one stored chunk \(20, 3\) takes 480 B: .* at least 1 MB"):
         pw.ssnmf(stored, R, memory_limit=least - 1)
     fit = FIT | {"max_iter": 2}
     assert_same(pw.ssnmf(stored, R, memory_limit=least, **fit), pw.ssnmf(X, R, **fit))
+
+
+def test_the_limit_that_an_error_names_suffices(tmp_path, rng):
+    """X as a whole may take less memory than the copies of one stored chunk."""
+    X = rng.random((400, 1000))
+    stored = zarr_array(X, tmp_path, (200, 1000))
+    advice = "one stored chunk .* takes 1.6 MB: set memory_limit to at least 4 MB to load X whole, or store X in"
+    with pytest.raises(ValueError, match=advice):
+        as_data(stored, 3_199_999)
+    assert isinstance(as_data(stored, 4_000_000), DenseData)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 8, 20])

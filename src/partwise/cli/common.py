@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.untrusted import visible
+
 if TYPE_CHECKING:
     from ..engine.origins import Origin
     from ..io import Table
@@ -62,7 +64,8 @@ def add_max_bytes(group: Any) -> None:
     group.add_argument(
         "--max-bytes",
         metavar="SIZE",
-        help="most memory that a file may take, such as '8 GB' (default: 1000 times its size, half of the free memory)",
+        help="most memory that a file may take, such as '8 GB' (default: 1000 times the file's size, but at most half "
+        "of the free memory)",
     )
 
 
@@ -163,15 +166,6 @@ def print_results(
 def named(files: Mapping[str, Any]) -> list[str]:
     """A line for each file."""
     return [f"{what + ':':<13}{path}" for what, path in files.items()]
-
-
-def visible(text: str) -> str:
-    r"""Text with control characters except line feeds as JSON escapes: a name in a file must not control the terminal.
-
-    >>> visible("gene\x1b[2J")
-    'gene\\u001b[2J'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.files import replacing
-from .common import visible
+from ..runtime.untrusted import visible
 from .outputs import PICTURES, add_force, check_targets
 
 SUMMARY = "Fit handwritten digits at several sparsities and draw the components"

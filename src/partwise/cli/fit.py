@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     check_checkpoint(options, len(sparsities))
     fits = [(build_model(options, one), check_outputs(options, one, len(sparsities))) for one in sparsities]
     if len({targets["model"] for _, targets in fits}) < len(fits):
-        raise UsageError(f"--sparsity {' '.join(map(label, sparsities))} names one twice: leave one out")
+        raise UsageError(f"--sparsity {' '.join(map(label, sparsities))} lists the same value twice: remove one")
     table = read_data(options)
     check_kept(table)
     done: list[Any] = []

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+from ..runtime.untrusted import visible
 from ..version import __version__
 from . import convert, demo, fit, info, select, separate, show, transform
-from .common import FORMATS, UsageError, visible
+from .common import FORMATS, UsageError
 from .wording import with_flags
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
@@ -31,8 +32,8 @@ first steps:
 
 Run `partwise COMMAND --help` for the options of a command, with examples.
 
-Existing files are overwritten with --force only. A result that cannot be written to its file (disk full, …)
-is written elsewhere, and the message says where.
+Existing files are overwritten with --force only. If fit, transform or select cannot write a result to its file
+(disk full, …), they write it elsewhere, and the message says where.
 
 exit codes: 0 success, 1 error in the data or a file, 2 error in the command line or no command, 130 interrupted
 
@@ -119,6 +120,11 @@ class PrintCompletion(argparse.Action):
         parser.exit()
 
 
+def add_debug(one: argparse.ArgumentParser, default: Any) -> None:
+    """Add ``--debug``, which may be before or after the name of the command."""
+    one.add_argument("--debug", action="store_true", default=default, help="show the traceback of an error")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command-line parser. It imports nothing heavy, so that ``--help`` is fast."""
     top = argparse.ArgumentParser(
@@ -128,7 +134,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("-V", "--version", action="version", version=f"partwise {__version__}")
-    top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_debug(top, False)
     top.add_argument(
         "--print-completion",
         choices=("bash", "zsh", "tcsh"),
@@ -148,5 +154,6 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_options(one)
+        add_debug(one, argparse.SUPPRESS)  # the value of ``partwise --debug COMMAND`` is kept
         one.set_defaults(run=command.run)
     return top

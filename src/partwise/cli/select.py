@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
+from ..runtime.untrusted import visible
 from .common import (
     UsageError,
     add_data,
@@ -19,7 +20,6 @@ from .common import (
     facts_about,
     print_results,
     read_data,
-    visible,
 )
 from .model_options import add_flags, level
 from .outputs import PICTURES, add_force, check_targets, write_outputs

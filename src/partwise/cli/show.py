@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
-from .common import add_max_bytes, load_matrix_model, plain, visible
+from ..runtime.untrusted import visible
+from .common import add_max_bytes, load_matrix_model, plain
 from .outputs import PICTURES, add_force, check_targets
 from .wording import with_flags
 

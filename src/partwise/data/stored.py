@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.arrays import ArrayLike
 from ..runtime.npy import mapped
-from ..runtime.untrusted import reading
+from ..runtime.untrusted import in_units, reading
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Question, Start, Step, named
 from .matrix import Matrix, check_shape, precision
@@ -198,6 +198,13 @@ def as_stored(X: ArrayLike, limit: int = LIMIT) -> Stored:
     return Stored(array, limit)
 
 
+def at_least(count: int, stored: Stored) -> str:
+    """The advice for a memory limit below ``count`` bytes, which chunks need. X as a whole may need less."""
+    whole = stored.nbytes <= count
+    megabytes = math.ceil(min(stored.nbytes, count) / 1e6)
+    return f"set memory_limit to at least {megabytes} MB{' to load X whole' if whole else ''}"
+
+
 class StoredData(Chunked):
     """A stored array, read in chunks of samples. A thread reads the next chunk while the current one is processed."""
 
@@ -206,14 +213,13 @@ class StoredData(Chunked):
         self.stored, self.shape, self.dtype = stored, (stored.shape[0], stored.shape[1]), stored.kind
         row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
         if row * BUFFERS > limit:
-            raise ValueError(
-                f"memory_limit={limit} is too small: {BUFFERS} samples of {row} bytes must fit; "
-                f"raise it to at least {BUFFERS * row}"
-            )
+            needed = at_least(BUFFERS * row, stored)
+            raise ValueError(f"memory_limit={limit} is too small: one sample takes {in_units(row)}: {needed}")
         if limit < 2 * COPIES * stored.tile_bytes:
+            size, needed = in_units(stored.tile_bytes), at_least(2 * COPIES * stored.tile_bytes, stored)
             raise ValueError(
-                f"memory_limit={limit} is too small: X is stored in chunks of {stored.tile} with {stored.tile_bytes} "
-                f"bytes; raise it to at least {2 * COPIES * stored.tile_bytes}, or store X in smaller chunks"
+                f"memory_limit={limit} is too small: one stored chunk {stored.tile} takes {size}: {needed}, or store X "
+                f"in smaller chunks"
             )
         rows = max(1, min(limit // (2 if stored.tile else 1) // BUFFERS, CHUNK) // row)
         if rows > stored.stride:

@@ -3,114 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from importlib import import_module
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Data, DenseData, Held, checksum
+from ..data import Chunked, Data
 from ..runtime.archive import UnreadableError, kind_of, read, write
 from ..runtime.files import check_replaceable
-from ..runtime.packing import StorageError, packed, unpacked
+from ..runtime.packing import packed, unpacked
 from ..statistics import Array
 from ..updates import Known
-from .blocks import Block
+from .problem import CLASSES, Problem, difference
 from .running import Fit
 from .starts import Factors, Given
 from .validation import warn_user
 
-FORMAT = 3  # of the state of a fit; a reader takes no other
+FORMAT = 3  # of the file; raised when files written before can no longer be resumed
 
 
 class CheckpointWarning(RuntimeWarning):
     """A checkpoint could not be written. The fit continues."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The identity of a fit, as named fields. A fit can be resumed from a checkpoint if all of them are equal.
-
-    A new field needs a default that describes fits made before the field existed, so that old files remain valid.
-
-    Parameters
-    ----------
-    shape, dtype
-        Those of X.
-    X : str
-        A checksum of its values.
-    n_components, blocks, order, before, balance
-        As in `factorize`.
-    revives : bool
-        Whether dead components are restarted.
-    init : str
-        The name of the start, or checksums of the factors that the user has given.
-    parameters : dict
-        Parameters of the recipe that the blocks do not show.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    X: str
-    n_components: int
-    blocks: tuple[Block, ...]
-    order: tuple[int, ...]
-    before: tuple[int, ...]
-    balance: bool
-    revives: bool
-    init: str
-    parameters: dict[str, Any]
-
-    def packed(self) -> Any:
-        """The problem for a file. Raises ValueError for custom sets, which a file cannot describe."""
-        arrays: dict[str, Array] = {}
-        try:
-            return packed(self, "problem", arrays, CLASSES)
-        except StorageError as error:
-            raise ValueError(
-                f"checkpoint and resume_from do not support custom sets, which cannot be compared with those in a file "
-                f"({error}): fit without them, or use sets of partwise"
-            ) from error
-
-
-def values_checksum(data: Data) -> str:
-    """The field ``X`` of a problem."""
-    return f"values with checksum {checksum(data)}"
-
-
-def factors_checksum(factors: Factors) -> str:
-    """The field ``init`` of a problem, for factors that the user has given."""
-    arrays = [f.collected() if isinstance(f, Held) else f for f in factors]
-    return f"factors with checksums {', '.join(checksum(DenseData(a, check=False)) for a in arrays)}"
-
-
-ROOMS = [vars(import_module(f"partwise.{room}")) for room in ("projections", "updates")]
-CLASSES = {  # classes that may occur in a problem
-    kind.__name__: kind
-    for kind in (Problem, Block, *chain.from_iterable(room.values() for room in ROOMS))
-    if isinstance(kind, type) and is_dataclass(kind)
-}
-
-
-def differences(there: object, here: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields in which two values differ: name, value there, value here.
-
-    >>> from partwise.projections import Hoyer
-    >>> list(differences((Hoyer(0.5), Hoyer(0.5)), (Hoyer(0.5), Hoyer(0.4)), "sets"))
-    [('sets[1].sparsity', 0.5, 0.4)]
-    """
-    if is_dataclass(here) and type(there) is type(here):
-        for one in fields(here):
-            inner = f"{name}.{one.name}" if name else one.name
-            yield from differences(getattr(there, one.name), getattr(here, one.name), inner)
-    elif isinstance(here, tuple) and isinstance(there, tuple) and len(there) == len(here):
-        for i, pair in enumerate(zip(there, here, strict=True)):
-            yield from differences(*pair, f"{name}[{i}]")
-    elif there != here:
-        yield name, there, here
 
 
 class Checkpoint:
@@ -231,11 +146,9 @@ class Resumed:
     def check(self, problem: Problem) -> None:
         """Raise ValueError unless the checkpoint is of the same problem."""
         problem.packed()
-        for name, there, here in differences(self.problem, problem):
-            raise ValueError(
-                f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {name} is {there!r} there, and "
-                f"{here!r} here"
-            )
+        if self.problem != problem:
+            what = difference(self.problem, problem)
+            raise ValueError(f"resume_from={os.fspath(self.path)!r} is a checkpoint of another fit: {what}")
 
     def check_known(self, known: Sequence[Known | None]) -> None:
         """Raise ValueError if known columns differ from those in the file."""

@@ -33,9 +33,9 @@ def revive(
 ) -> list[int]:
     """Restart ``dead`` components from the worst-fitted slices. Returns those that were restarted.
 
-    ``mode`` is that of a factor whose columns have no norm to keep, and ``stats`` are its statistics. If it is that of
-    the weights of a middle factor, the slices are those of mode 0, and the weights stay zero: their own update follows.
-    ``least`` is a squared error that is nothing to fit.
+    ``mode`` names a factor whose columns may have any norm; ``stats`` are its statistics, and the slices are those of
+    this mode. For a middle factor the slices are those of mode 0, and its weights stay zero until their own update.
+    Slices with a squared error of at most ``least`` restart no component.
     """
     factors[mode][:, dead] = 0
     order = len(data.shape)

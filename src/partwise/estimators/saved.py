@@ -94,7 +94,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) ->
 
     The loaded model gives bit-identical results in `transform` and, for `MiniBatchSparseNMF`, in `partial_fit`.
     Loading executes no code from the file. A damaged or foreign file, or one that takes more memory than ``max_bytes``,
-    raises an `UnreadableError`. The default limit is 1000 times the size of the file, and half of the free memory.
+    raises an `UnreadableError`. By default, ``max_bytes`` is 1000 times the file's size, but at most half
+    of the free memory.
 
     Examples
     --------

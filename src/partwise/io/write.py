@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.origins import Brain
-from ..runtime.files import check_replaceable, replacing
+from ..runtime.files import check_replaceable, replaced_path, replacing
 from ..statistics import Array
 from .images import write_images
 from .table import Table, extra, is_sparse, numbers, part_names
@@ -38,12 +39,12 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> P
     target = Path(path)
     if endings and ending(target, endings) is None:
         raise ValueError(f"{target} has an unsupported extension; supported here are {' '.join(endings)}")
-    parent = Path(os.path.realpath(target)).parent  # of the file that a link points to
     if os.path.isdir(target):
         raise OSError(f"{target} cannot be written: it is a folder")
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise OSError(f"{target} cannot be written: {parent} is not a writable folder")
     try:
+        parent = replaced_path(target).parent
+        if not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise OSError(errno.EACCES, f"{parent} is not a writable folder")
         check_replaceable(target)
     except OSError as error:
         raise OSError(f"{target} cannot be written: {error.strerror}") from error

@@ -11,6 +11,7 @@ from ..engine.summary import Summary, percent
 from ..plotting.brains import Brains
 from ..plotting.inline import as_png, slices_png
 from ..plotting.looks import Images, Lines, Look, Volumes
+from ..runtime.untrusted import visible
 from ..statistics import Array
 
 PLACES = 240  # maximum number of points of a line, the width of a thumbnail in pixels
@@ -47,13 +48,18 @@ def line(weights: Array, name: str) -> str:
     )
 
 
+def quoted(text: str) -> str:
+    """Text from a file for HTML, control characters as escapes."""
+    return html.escape(visible(text))
+
+
 def bars(found: Sequence[tuple[str, float]], kind: str) -> str:
     """A list of names with bars proportional to their values."""
     if not found:
         return '<span class="none">none</span>'
     top = found[0][1]
     items = (
-        f'<li title="{html.escape(name)}: {value:.4g}"><span class="name">{html.escape(name)}</span>'
+        f'<li title="{quoted(name)}: {value:.4g}"><span class="name">{quoted(name)}</span>'
         f'<span class="bar" style="--length: {100 * value / top:.1f}%"></span></li>'
         for name, value in found
     )
@@ -113,7 +119,7 @@ def table(known: Summary, look: Look, top: int) -> str:
     for j in range(known.n_components):
         row = [f'<th scope="row" role="rowheader" data-key="{j}">{picture}{j}</th>']
         row += [
-            f'<td role="cell" data-label="{heading}" data-key="{html.escape(str(key))}"><div>{cell}</div></td>'
+            f'<td role="cell" data-label="{heading}" data-key="{quoted(str(key))}"><div>{cell}</div></td>'
             for heading, key, cell in row_cells(known, j, top)
         ]
         rows.append(f'<tr role="row" id="part-{j}">{"".join(row)}</tr>')

@@ -24,7 +24,7 @@ from ..plotting.inline import as_svg
 from ..plotting.looks import Images, Lines, Look, Places, look_of
 from ..runtime.files import replacing
 from ..version import __version__
-from .parts import gallery, table
+from .parts import gallery, quoted, table
 
 CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
 
@@ -84,7 +84,7 @@ def report(
     look = look_of(known, shape, kind=kind, mask=mask)
     if known.feature_names is None and isinstance(look, Images):
         known = replace(known, feature_names=Places(look, known.n_features))
-    heading = html.escape(title if title is not None else f"{known.n_components} parts")
+    heading = quoted(title if title is not None else f"{known.n_components} parts")
     parts = [
         f"<header><h1>{heading}</h1>{opening(known)}</header>",
         facts(known),

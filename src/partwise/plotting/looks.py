@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..engine.origins import Brain, Sound
 from ..engine.summary import Summary, strongest
 from ..engine.validation import as_choice, as_count
+from ..runtime.untrusted import visible
 from ..statistics import Array
 from .brains import Brains, has_orientation
 from .figures import INK, OUTSIDE, full_scale, open_frame
@@ -176,7 +177,8 @@ def few_ticks(axis: Axes) -> None:
 
 
 def shortened(name: str) -> str:
-    """Shorten a name to 24 characters."""
+    """Shorten a name to 24 characters, and show control characters as escapes."""
+    name = visible(name)
     return name if len(name) <= 24 else name[:23] + "…"
 
 

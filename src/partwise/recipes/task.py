@@ -14,10 +14,11 @@ import numpy as np
 
 from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.checkpoint import Checkpoint, Problem, Resumed, check_place, factors_checksum, values_checksum
+from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
+from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import (

@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     print(Path(folder, "a.txt").read_text(), os.listdir(folder))
     all of it ['a.txt']
     """
-    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
+    target = replaced_path(path)
     with _beside(target) as fresh:
         yield fresh
         for home, _, names in os.walk(fresh.parent):
@@ -50,15 +50,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Raise the OSError that `replacing` would raise. ``path`` stays unchanged."""
-    with _beside(Path(os.path.realpath(path))) as fresh:
+    with _beside(replaced_path(path)) as fresh:
         fresh.touch()
+
+
+def replaced_path(path: str | os.PathLike[str]) -> Path:
+    """The path that `replacing` replaces: the target of a link, not the link. Only regular files can be replaced."""
+    target = os.path.realpath(path)
+    if (os.path.exists(path) or os.path.lexists(target)) and not os.path.isfile(path):  # a pipe has no target
+        raise FileExistsError(errno.EEXIST, "it is not a regular file: give another name", os.fspath(path))
+    return Path(target)
 
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
     """Yield a path with the name of ``target`` in a new private folder on the same disk. Errors name ``target``."""
-    if os.path.lexists(target) and not os.path.isfile(target):
-        raise FileExistsError(errno.EEXIST, "it is not a regular file: give another name", os.fspath(target))
     remove_abandoned(target.parent)
     prefix = f".partwise-{MACHINE}-{os.getpid()}-"
     try:

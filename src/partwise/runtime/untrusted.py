@@ -1,7 +1,8 @@
-"""Rules for reading files that may be damaged or hostile: one error for all of them, and one limit on memory."""
+"""Rules for reading files that may be damaged or hostile: one error, one limit on memory, and safe text."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,3 +108,14 @@ def in_units(count: float) -> str:
             break
         count /= 1000
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def visible(text: str) -> str:
+    r"""Text with control characters, except line feeds, as JSON escapes.
+
+    Names in a file must not control the terminal, and fonts have no glyphs for control characters.
+
+    >>> visible("gene\x1b[2J")
+    'gene\\u001b[2J'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

@@ -33,8 +33,8 @@ class Multiplicative(Update):
     repeats : int
         Updates for the same statistics.
     epsilon : float
-        Added to the denominator, as in the paper, but relative to the largest denominator of the row, each in units of
-        √G_jj, so that X and every column may have any scale.
+        Added to the denominators, as in the paper. All are first divided by √G_jj, and epsilon is a share of the
+        largest in the row, so that the scales of X and of the columns do not matter.
     l1 : float
         The ℓ1 penalty that was subtracted from cross. It is moved to the denominator (Hoyer 2002; y ≥ 0 only).
     """
