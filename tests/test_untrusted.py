@@ -230,6 +230,19 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch, capsys):
     assert "--max-bytes much: give a number of bytes" in capsys.readouterr().err
 
 
+def test_the_limit_of_pillow_does_not_count(tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    path = written(tmp_path / "x.png", png(300, 300, bytes(301 * 300)))
+    assert pw.io.read(path).shape == (1, 90_000)
+    Image.new("1", (90, 40)).save(tmp_path / "x.tif", compression="group4", save_all=True)
+    assert pw.io.read(tmp_path / "x.tif").shape == (1, 3600)
+    with pytest.raises(pw.UnreadableError, match="raise max_bytes"):
+        pw.io.read(written(tmp_path / "y.png", png(30_000, 30_000)))
+    assert Image.MAX_IMAGE_PIXELS == 1000
+
+
 @pytest.mark.parametrize(("name", "text"), [("x.csv", "1,2\n" * 5000), ("x.txt", "1 2\n" * 5000)])
 def test_the_limit_holds_for_plain_text(tmp_path, name, text):
     path = written(tmp_path / name, text)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from ..runtime.untrusted import UnreadableError, allow, reading
 from ..statistics import Array
 from .table import Table, numeric
 
+LOCK = Lock()  # for Pillow's limit, which is global
 FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the first bytes; the last two are BigTIFF
 PLAIN = (1, 8, 32773, 32946)  # compressions of TIFF that tifffile decodes alone: none, deflate and PackBits
@@ -138,11 +141,27 @@ def _read(path: Path, pages: Sequence[int], colour: bool, lost: dict[str, None])
                     raise UnreadableError(
                         f"{path} has channels of more than 8 bits in an unsupported compression: save it uncompressed"
                     )
-        with Image.open(path, formats=FORMATS) as image:
+        with _any_size():
+            opened = Image.open(path, formats=FORMATS)
+        with opened as image:
             image.filename = ""  # no memory map, which Pillow lays out wrongly for a TIFF with an orientation
             for k in pages:
-                image.seek(k)
+                with _any_size():
+                    image.seek(k)
                 yield _from_pillow(image, path, lost, colour)
+
+
+@contextmanager
+def _any_size() -> Iterator[None]:
+    """Lift Pillow's own limit on pixels: `allow` decides, before they are read."""
+    from PIL import Image
+
+    with LOCK:
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 def _has_alpha(page: Any, path: Path) -> bool:
@@ -182,7 +201,8 @@ def _from_pillow(image: Any, path: Path, lost: dict[str, None], colour: bool) ->
     allow(path, (40 if colour else 16) * image.width * image.height)  # the image, its values, and these as floats
     in_colour = image.mode not in (*GREY, *DEEP)
     _note(lost, image.has_transparency_data, in_colour and not colour, ";16" in str(image.tile) and in_colour)
-    image.load()  # turns a TIFF already
+    with _any_size():
+        image.load()  # turns a TIFF already
     ImageOps.exif_transpose(image, in_place=True)
     image.info.pop("transparency", None)  # Pillow warns that it is lost
     if image.mode in DEEP:
