@@ -27,7 +27,8 @@ def reading(source: object) -> Iterator[None]:
     except (UnreadableError, ImportError):  # ImportError: an optional dependency is missing
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines()
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)  # strerror: without number and path
+        lines = reason.strip().splitlines()
         text = lines[0] if lines else ""
         kinds = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}
         kind = next((kind for which, kind in kinds.items() if isinstance(error, which)), None)
