@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import cross_val_score
 
 import partwise as pw
 from partwise.data import as_data
@@ -100,6 +101,22 @@ def test_restarts_and_searches_are_told_once():
     with pytest.warns(pw.CapacityWarning) as said:
         pw.SparseNMF(r, sparsity=0.2, n_init=3, random_state=0, max_iter=3, tol=0).fit(X)
     assert len([w for w in said if w.category is pw.CapacityWarning]) == 1
+
+
+def test_folds_are_told_once():
+    X, r = DATA["digits"]()
+    with pytest.warns(pw.CapacityWarning, match="denser") as said:
+        cross_val_score(pw.SparseNMF(r, sparsity=0.21, random_state=0, max_iter=3, tol=0), X, cv=4)
+    assert len([w for w in said if w.category is pw.CapacityWarning]) == 1
+
+
+def test_components_are_not_said_to_be_denser_than_sparser_ones(rng):
+    """With more components than features, an interval fits better although the natural sparsity is lower."""
+    X = rng.random((12, 9))
+    usual = float(np.median(natural_fit(as_data(X), 20).sparsity))
+    for sparsity in (0.2, 0.4, 0.6, 0.8):
+        said = [text for text in warned(X, 20, sparsity)[0] if "denser" in text]
+        assert not said or sparsity < usual
 
 
 @pytest.mark.parametrize("form", ["float32", "sparse", "missing", "observed", "chunks", "dask"])

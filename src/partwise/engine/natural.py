@@ -5,6 +5,7 @@ A short fit to an excerpt of X answers both: first without the constraint, then 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ SPARSER = 0.75  # it is too high if the components explain less than this share 
 ADVISING = ContextVar("ADVISING", default=True)
 Requests = set[tuple[Projection, ...]]
 ADVISED: WeakKeyDictionary[Data, Requests] = WeakKeyDictionary()  # restarts and searches fit the same data again
+ADVISED_IN_FOLDS: set[tuple[tuple[Projection, ...], int]] = set()  # folds are fits to other data
 
 
 class CapacityWarning(UserWarning):
@@ -111,14 +113,21 @@ def advise(data: Data, sets: Sets) -> None:
     if len(asked) < len(sets) or tuple(asked) in ADVISED.setdefault(data, set()):
         return
     ADVISED[data].add(tuple(asked))
+    if in_cross_validation():
+        request = tuple(asked), data.shape[1]
+        if request in ADVISED_IN_FOLDS:
+            return
+        ADVISED_IN_FOLDS.add(request)
     natural = natural_fit(data, len(asked))
     if natural is None or natural.under(asked) <= DENSER * natural.fit.relative_error:
         return
-    usual = f"without a constraint (about {np.median(natural.sparsity):.1f})"
+    middle = float(np.median(natural.sparsity))
+    usual = f"without a constraint (about {middle:.1f})"
     open_ended = [HoyerBetween(s.sparsity if isinstance(s, Hoyer) else s.lo, None) for s in asked]
     error, least = natural.under(asked), natural.under(open_ended)
     explained, free = 1 - error**2, 1 - natural.fit.relative_error**2
-    if error > DENSER * least:
+    highest = max(s.sparsity if isinstance(s, Hoyer) else 1.0 if s.hi is None else s.hi for s in asked)
+    if error > DENSER * least and highest < middle:
         rise = f"by about {error / least - 1:.0%}" if error < 10 * least else "more than tenfold"
         way = "intervals (lo, None)" if len({*open_ended}) > 1 else f"sparsity=({open_ended[0].lo or 0:g}, None)"
         warn_user(
@@ -142,6 +151,14 @@ def too_few_to_cover(data: Matrix | Chunked, asked: Sequence[Hoyer | HoyerBetwee
     """
     covered = sum(s.l1_range(data.shape[1])[1] ** 2 for s in asked)
     return bool(covered < np.count_nonzero(data.sqnorms(1)))
+
+
+def in_cross_validation() -> bool:
+    """Whether scikit-learn fits one of several folds at the moment."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back
+    return frame.f_code.co_name == "_fit_and_score"
 
 
 def muted() -> bool:
