@@ -8,7 +8,7 @@ penalty whose mean sparsity is closest to the requested one) and MiniBatchNMF, t
 run for a fixed number of iterations (200; tensorly 50; a tenth on sMRI), `nmfsc` for the same time as Partwise.
 
 Prints medians over the seeds: the relative error and time of each method; the time in which Partwise reaches that
-error, as a share of the method's time (with default parameters and with ``extrapolate=True``; inf: not reached); the
+error, as a share of the method's time (with default parameters and with ``accelerate=False``; inf: not reached); the
 final error of Partwise ÷ that of the method; the achieved sparsity (mean, smallest and largest over components and
 seeds), the number of dead components, and peak memory beyond X. Lines below each table compare the results with our
 targets.
@@ -243,7 +243,7 @@ class Race:
             f"\n## {self.name}: {n} × {m}, {self.problem.r} components, {self.X.dtype}, {self.seeds} seeds\n",
             flush=True,
         )
-        heads = ("sparsity", "method", "error", "seconds", "time share", "extrapolated", "error ratio")
+        heads = ("sparsity", "method", "error", "seconds", "time share", "plain", "error ratio")
         print("| " + " | ".join((*heads, "achieved sparsity", "dead", "memory MB")) + " |\n|" + "---|" * 10)
         free = {name: self.peer(fit) for name, fit in peers_of(self.problem, self.X, None)}
         for init in ("random", "nndsvd"):
@@ -262,7 +262,7 @@ class Race:
     def compare(self, sparsity: float | None, peers: dict[str, Peer], **asked: Any) -> None:
         """Compare Partwise at one sparsity with each peer."""
         default = self.ours(sparsity=sparsity, **asked)
-        quick = self.ours(sparsity=sparsity, extrapolate=True, **asked)
+        plain = self.ours(sparsity=sparsity, accelerate=False, **asked)
         label = f"{sparsity}" if sparsity is not None else f"none, {asked['init']}"
         self.row(label, "**Partwise**", default, "", "", "")
         for name, peer in peers.items():
@@ -309,8 +309,8 @@ def warm_up() -> None:
     for sparsity in (None, 0.5):
         for _, fit in peers_of(QUICK, X, sparsity):
             fit(0)
-        for extrapolate in (False, True):
-            Ours().run(X, 3, 0, 0.01, sparsity=sparsity, extrapolate=extrapolate)
+        for accelerate in (False, "auto"):
+            Ours().run(X, 3, 0, 0.01, sparsity=sparsity, accelerate=accelerate)
 
 
 def main() -> None:

@@ -26,7 +26,6 @@ BOUND = {  # these couple samples, or need the previous factors, and so need X i
     **{name: "load X into memory" for name in RECIPES if RECIPES[name].name in ("nsnmf", "bisparse")},
     "ssnmf, gradient": "load X into memory",
     "ssnmf, sparse, gradient": "load X into memory",
-    "ssnmf, extrapolated": "load X into memory",
     "l0, in pairs": "load X into memory",
     "ssnmf, nndsvd": "init='nndsvd' needs X in memory",
     "ssnmf, gradual": "init='gradual' needs X in memory",
@@ -34,7 +33,7 @@ BOUND = {  # these couple samples, or need the previous factors, and so need X i
 MORE = {
     **{f"ssnmf, {solver}": Recipe("ssnmf", {"solver": solver}) for solver in SOLVERS},
     **{f"ssnmf, sparse, {solver}": Recipe("ssnmf", {"sparsity": 0.5, "solver": solver}) for solver in SOLVERS},
-    "ssnmf, extrapolated": Recipe("ssnmf", {"sparsity": 0.5, "extrapolate": True}),
+    "ssnmf, not accelerated": Recipe("ssnmf", {"sparsity": 0.5, "accelerate": False}),
     "ssnmf, interval": Recipe("ssnmf", {"sparsity": (0.3, 0.5)}),
     "ssnmf, faithful, free": Recipe("ssnmf", {"faithful": True}),
     "ssnmf, penalised twice": Recipe("ssnmf", {"l1": (0.05, 0.02), "l2": (0.1, 0.2), "solver": "pivot"}),

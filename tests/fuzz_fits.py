@@ -37,7 +37,7 @@ def keep_on(iteration):
 
 VALUES = {  # of parameters, or of those of one recipe; `fits` draws some for X
     **dict.fromkeys(("sparsity", "activation_sparsity"), SPARSITIES),
-    **dict.fromkeys(("faithful", "extrapolate", "refit"), (False, True)),
+    **dict.fromkeys(("faithful", "refit"), (False, True)),
     **dict.fromkeys(("component_sweeps", "activation_sweeps"), (None, 1, 3)),
     **dict.fromkeys(("l1", "l2"), (0.0, 0.1, 2, (0.1, 0.0))),
     "solver": (None, *SOLVERS),
@@ -77,7 +77,7 @@ def values_of(recipe, parameter):
 
 def falls(name, asked):
     """Whether docs/recipes.md promises that the loss never rises."""
-    return not asked.get("extrapolate") and (name != "l0" or asked.get("method") == "sequential") and name != "l0_path"
+    return (name != "l0" or asked.get("method") == "sequential") and name != "l0_path"
 
 
 def unit(name, asked):

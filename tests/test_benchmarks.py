@@ -22,10 +22,6 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^then \S.* # s +\d+ compiled: ", 2),
     ],
     "columns": [(r"^quick .* loss +[+-]\S+ % after 10 iterations \(\d+ increases\), one pass \d\.\d{4} s$", 4)],
-    "extrapolation": [
-        (r"^digits +sparsity \S+ seed 0:(?: +\d+\.\d\d){3}$", 4),
-        (r"^median \d+\.\d\d; plain fit faster in \d+%", 1),
-    ],
     "importing": [(r"^(?:by hand|Partwise) +# s ", 2), (r"^ratio # ", 1)],
     "iteration": [
         (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),

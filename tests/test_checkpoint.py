@@ -65,7 +65,7 @@ KINDS = {
     "in chunks, float32": lambda X, path: in_chunks(X.astype(np.float32), path),
     "in chunks, penalised": lambda X, path: {**in_chunks(X, path), "l1": 0.1},
     "in chunks, dead parts": lambda X, path: in_chunks(np.repeat(X[:2], 15, axis=0), path),
-    "extrapolated": lambda X, path: {"X": X, "extrapolate": True},
+    "not accelerated": lambda X, path: {"X": X, "accelerate": False},
     "gradient": lambda X, path: {"X": X, "solver": "gradient"},
     "gradual": lambda X, path: {"X": X, "init": "gradual"},
     "given": lambda X, path: {"X": X, "init": (np.ones((30, 4)), X[:4])},
@@ -198,10 +198,7 @@ OTHERS = {
     ),
     "other side": ({"sparsity": None, "activation_sparsity": 0.5}, "activation_sparsity was None in .* is 0.5 now"),
     "sweeps": ({"activation_sweeps": 9}, r": sweeps \(activations\) was \d in the checkpoint and is 9 now"),
-    "extrapolation": (
-        {"extrapolate": True},
-        r"extrapolate \(activations\) was False in the checkpoint and is True now",
-    ),
+    "acceleration": ({"accelerate": False}, "accelerate was True in the checkpoint and is False now"),
     "fixed": ({"fixed_components": KNOWN}, r"fixed_components was None in .* given for components \[0, 2\] now"),
     "faithful": ({"faithful": True, "init": "samples"}, "faithful was False in the checkpoint and is True now"),
     "projection": ({"projection": "sorted"}, "projection was fast in the checkpoint and is sorted now"),
@@ -339,13 +336,13 @@ def test_an_old_file_without_a_new_field_is_good(path):
         pw.ssnmf(X, 4, **FIT, resume_from=path)
 
 
-@pytest.mark.parametrize("number", [None, 1, 2, 4])
+@pytest.mark.parametrize("number", [None, 1, 2, 3, 5])
 def test_another_format_is_refused(path, number):
     pw.ssnmf(X, 4, **FIT, checkpoint=path)
     rewritten(path, lambda header: header.update(checkpoint_format=number))
     if number is None:
         rewritten(path, lambda header: header.pop("checkpoint_format"))
-    match = rf"format {number or 1}, .* from format 3: take the version that has written it \(partwise"
+    match = rf"format {number or 1}, .* from format 4: take the version that has written it \(partwise"
     with pytest.raises(UnreadableError, match=match):
         pw.ssnmf(X, 4, **FIT, resume_from=path)
 

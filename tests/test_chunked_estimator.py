@@ -83,5 +83,5 @@ def test_fitting_a_path_clears_feature_names(X, tmp_path):
 def test_estimator_rejects_what_the_recipe_rejects(X, options, tmp_path):
     path = saved(X, tmp_path)
     with pytest.raises(ValueError, match="memory"):
-        pw.SparseNMF(R, max_iter=2, tol=1, memory_limit=seven(X), **options).fit(path)
-    assert pw.SparseNMF(R, max_iter=2, tol=1, memory_limit=X.nbytes, **options).fit(path).n_features_in_ == 20
+        pw.SparseNMF(R, max_iter=2, tol=0, memory_limit=seven(X), **options).fit(path)
+    assert pw.SparseNMF(R, max_iter=2, tol=0, memory_limit=X.nbytes, **options).fit(path).n_features_in_ == 20

@@ -46,7 +46,7 @@ def test_each_iteration_reads_each_sample_once_and_in_order(X, name, kkt_tol):
 
 def test_search_for_the_worst_samples_takes_one_pass(X, restarts, rng):
     stored, marks = Watched(X), []
-    limits = {"init": deadly(X, rng, [1, 2]), "sparsity": 0.6, "max_iter": 4, "tol": 0}
+    limits = {"init": deadly(X, rng, [1, 2]), "sparsity": 0.6, "max_iter": 4, "tol": 0, "accelerate": False}
     pw.ssnmf(stored, R, memory_limit=seven(X), callback=lambda it: marks.append(len(stored.read)), **limits)
     searches = sum(bool(found) for found, _ in restarts)
     assert searches >= 1

@@ -52,9 +52,9 @@ def test_loss_never_increases(problem, solver, asked, faithful):
 
 
 @pytest.mark.parametrize("asked", ["none", "float", "activations"])
-def test_extrapolation_ends_as_low(X, asked):
+def test_acceleration_ends_as_low(X, asked):
     fit = {"tol": 0, "max_iter": 150, "random_state": 0, **ASKED[asked]}
-    plain, ahead = (pw.ssnmf(X, 3, extrapolate=e, **fit) for e in (False, True))
+    plain, ahead = (pw.ssnmf(X, 3, accelerate=a, **fit) for a in (False, "auto"))
     assert ahead.relative_error == pytest.approx(direct_error(X, ahead), rel=1e-6)
     assert ahead.relative_error <= 1.01 * plain.relative_error
 

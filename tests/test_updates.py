@@ -9,7 +9,7 @@ from partwise.data import as_data
 from partwise.engine.loop import Block
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import Stats
-from partwise.updates import Columns, Extrapolated, Gradient, Greedy, Multiplicative, Pivot, Sequential
+from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Sequential
 
 NONNEGATIVE = {name: u for name, u in UPDATES.items() if not name.startswith("multiplicative")}  # that find their way
 TOLERANCES = {np.float64: (1e-10, 1e-12), np.float32: (2e-5, 1e-5)}  # of the sets, and of the loss
@@ -269,17 +269,6 @@ def test_alternating_updates_work_for_either_factor(problem, update, rng):
         assert_feasible(factors[mode], sets[mode])
     assert np.all(np.diff(losses) <= 1e-12 * losses[0])
     assert losses[-1] < losses[0]
-
-
-def test_extrapolation_ends_at_the_nnls_solution_too(rng):
-    stats, X, A = binding(rng, n=10)
-    sets, factor, state = Columns.same(Nonnegative(), 6), np.ones((10, 6), order="F"), {}
-    for _ in range(400):
-        factor, state = Extrapolated(Sequential())(factor, stats, sets, state)
-        assert_feasible(factor, sets)
-    np.testing.assert_allclose(factor, solutions(X, A), atol=1e-6)
-    with pytest.raises(ValueError, match="y ≥ 0 only"):
-        Extrapolated(Sequential())(factor, stats, Columns.same(Hoyer(0.5), 6), {})
 
 
 def test_greedy_comes_close_to_the_minimum_in_one_call(rng):

@@ -64,6 +64,7 @@ FIT: dict[str, Flag] = {
     "l1": Flag(penalty, "ℓ1 penalty on the activations; A,B: A on the activations, B on the components"),
     "l2": Flag(penalty, "squared ℓ2 penalty, like --l1"),
     "n_init": Flag(int, "number of starts; the best fit is kept", "1"),
+    "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
     **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
 }
 MODEL = ("activation_sparsity", "l1", "l2", "fixed_components", "fixed_activations", "missing")
@@ -76,7 +77,6 @@ RECIPE: dict[str, Flag] = {
     "projection": Flag(("fast", "sorted", "hoyer"), "ssnmf, nmfsc, bisparse: algorithm of the sparse projection"),
     "component_sweeps": Flag(int, "ssnmf: sweeps over the components per iteration"),
     "activation_sweeps": Flag(int, "ssnmf: sweeps over the activations per iteration"),
-    "extrapolate": Flag(bool, "ssnmf: usually faster, but the loss may increase temporarily"),
     "nonzeros": Flag(int, "l0, l0_path: maximum number of nonzeros"),
     "side": Flag(("activations", "components"), "l0, l0_path, nnsc, snmf, grouped: the factor that is sparse"),
     "method": Flag(("prune", "sequential", "forward", "reverse", "hoyer"), "l0, nnsc: algorithm"),

@@ -131,6 +131,7 @@ class Held(ABC):
     def __init__(self, data: Chunked, r: int) -> None:
         self.shape, self.dtype = (data.shape[0], r), data.dtype
         self.scale: Array | None = None  # of the columns; applied in the next sweep
+        self.cut = False  # whether the next sweep drops the columns that steps have added
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -144,11 +145,21 @@ class Held(ABC):
 
     @staticmethod
     def scaled(scale: Array | None, activations: Array) -> Array:
-        """Return the activations with their columns multiplied by ``scale``."""
-        return activations if scale is None else np.asfortranarray(activations * scale.astype(activations.dtype))
+        """Return the activations with their columns multiplied by ``scale``, and without columns beyond it."""
+        if scale is None:
+            return activations
+        return np.asfortranarray(activations[:, : len(scale)] * scale.astype(activations.dtype))
+
+    def sweep(self, step: Step) -> Any:
+        """Apply ``step`` to every chunk and return the sum of the results.
+
+        A step may add columns, which the next step gets, too, unless ``cut`` is set.
+        """
+        cut, self.cut = self.cut, False
+        return self.visit_all(Cut(step, self.shape[1]) if cut else step)
 
     @abstractmethod
-    def sweep(self, step: Step) -> Any:
+    def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
 
     @abstractmethod
@@ -185,6 +196,18 @@ def surveyed(chunk: Matrix) -> Survey:
 def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
     """A step that returns the Gram matrix of the activations."""
     return activations, gram(activations)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Another step, which gets only the first ``r`` columns."""
+
+    step: Step
+    r: int
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """Return what the other step returns."""
+        return self.step(chunk, np.asfortranarray(activations[:, : self.r]))
 
 
 class Residual:

@@ -172,7 +172,7 @@ class HeldThere(Held):
         """Free the activations."""
         self.over()
 
-    def sweep(self, step: Step) -> Any:
+    def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None

@@ -283,17 +283,23 @@ class HeldHere(Held):
         for first, end in pairwise(data.bounds):
             self.array[first:end] = start(first, end)
 
-    def sweep(self, step: Step) -> Any:
+    def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
         scale, self.scale = self.scale, None
+        old = new = self.array
 
         def visit(chunk: Matrix) -> Any:
+            nonlocal new
             rows = slice(chunk.first, chunk.first + chunk.shape[0])
-            activations, answer = step(chunk, self.scaled(scale, np.array(self.array[rows], order="F")))
-            self.array[rows] = activations
+            activations, answer = step(chunk, self.scaled(scale, np.array(old[rows], order="F")))
+            if new.shape[1] != activations.shape[1]:
+                new = np.empty((len(old), activations.shape[1]), dtype=self.dtype)
+            new[rows] = activations
             return answer
 
-        return self.data.total(visit)
+        found = self.data.total(visit)
+        self.array = new
+        return found
 
     def gram(self) -> Array:
         """AᵀA of the activations A, without reading X."""
@@ -301,6 +307,8 @@ class HeldHere(Held):
 
     def collected(self) -> Array:
         """The activations."""
+        if self.cut:
+            self.array, self.cut = np.ascontiguousarray(self.array[:, : self.shape[1]]), False
         if self.scale is not None:
             self.array *= self.scale.astype(self.dtype)
             self.scale = None

@@ -21,7 +21,7 @@ from .running import Fit
 from .starts import Factors, Given
 from .validation import warn_user
 
-FORMAT = 3  # of the file; raised when files written before can no longer be resumed
+FORMAT = 4  # of the file; raised when files written before can no longer be resumed
 
 
 class CheckpointWarning(RuntimeWarning):
@@ -141,6 +141,10 @@ class Resumed:
             or len(losses) < 2
             or type(self.history["residual"]) is not float
         ):
+            raise ValueError("the history is invalid")
+        since, past = self.history.get("since", 0), self.history.get("past", [])
+        known = {f.shape for f in factors[: len(shape)]}
+        if type(since) is not int or not 0 <= since < len(losses) or not {array.shape for array in past} <= known:
             raise ValueError("the history is invalid")
 
     def check(self, problem: Problem) -> None:

@@ -183,6 +183,10 @@ class ChunkedFit(Fit):
         scale = norms if mode == 1 else 1 / norms
         self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
 
+    def moving(self) -> list[Array]:
+        """The components or, if all are known, Xᵀ·activations, because the activations stay with their chunks."""
+        return [self.statistics(1).cross if isinstance(f, Held) else f for f in super().moving()]
+
     def restarted(self) -> tuple[list[int], list[int]]:
         """Restart dead components from the worst-fitted samples. Returns all dead components, and the restarted ones.
 
@@ -202,9 +206,12 @@ class ChunkedFit(Fit):
 
     def penalties(self) -> float:
         """The sum of the penalties."""
+        return self.penalties_at(self.totals, self.factors[1], self.grams)
+
+    def penalties_at(self, totals: Array, parts: Array, grams: Sequence[Array]) -> float:
+        """The sum of the penalties, given the sums of the activations, the components, and the Gram matrices."""
         first, second = self.blocks
-        own = first.penalty_of(float(self.totals.sum()), self.grams[0])
-        return own + second.penalty(self.factors[1], self.grams[1])
+        return first.penalty_of(float(totals.sum()), grams[0]) + second.penalty(parts, grams[1])
 
     def loss(self, mode: int) -> float:
         """The loss at the current factors."""

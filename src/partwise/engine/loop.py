@@ -2,7 +2,7 @@
 
 repeat: for each mode: stats = data.statistics(factors, grams, mode)   one pass over X
                        factor = block(factor, stats)                   without access to X
-until:  relative decrease | fixed-point residual | time | max_iter | callback | Ctrl-C
+until:  components settled | fixed-point residual | time | max_iter | callback | Ctrl-C
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
 from ..statistics import Array, relative_error
 from ..updates import State
+from .accelerated import AcceleratedChunkedFit, AcceleratedFit
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import ChunkedFit
+from .metrics import largest_turn
+from .options import MAX_ITER, TOL
 from .running import RunningFit, WholeFit, give_unit_norm
 from .solving import exact_relative_error
 from .starts import Factors
 from .summary import summary
+
+WINDOW = 10  # the pace of a fit is measured over the last tenth of its iterations
+SOON = 10  # and extrapolated over at least so many
 
 
 @dataclass(frozen=True)
@@ -143,13 +149,14 @@ def factorize(
     *,
     order: Sequence[int] = (1, 0),
     before: Sequence[int] = (),
-    max_iter: int = 200,
-    tol: float = 1e-4,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
     kkt_tol: float = 0.0,
     max_time: float | None = None,
     callback: Callback | None = None,
     revive: bool = True,
     balance: bool = True,
+    accelerate: bool = False,
     started: float | None = None,
     n_threads: int | None = None,
     checkpoint: Checkpoint | None = None,
@@ -166,7 +173,7 @@ def factorize(
     max_iter, max_time
         The largest number of iterations and of seconds.
     tol : float
-        Stop when the relative decrease of the loss is at most this; 0: never.
+        Stop when the `pace` of the fit is at most this; 0: never, and it is not computed.
     kkt_tol : float
         Stop when the fixed-point residual of every factor is at most this; 0: never, and it is not computed.
     callback : callable
@@ -175,6 +182,8 @@ def factorize(
         Whether dead components are restarted where the fit is worst (never under a penalty).
     balance : bool
         Give all factors but the first unit norm at the end, if sets and penalties allow it.
+    accelerate : bool
+        Extrapolate both factors (matrices in memory without missing entries, two factors).
     started : float
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
@@ -187,12 +196,13 @@ def factorize(
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
-    kind = ChunkedFit if isinstance(data, Chunked) else WholeFit
+    plain, faster = (ChunkedFit, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
+    kind = faster if accelerate else plain
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
 
     def save() -> None:
-        if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.reason):
+        if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.stop_reason):
             checkpoint.write(fit, watch.history())
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads):
@@ -201,6 +211,7 @@ def factorize(
             watch.resume(**resumed.history)
         try:
             iterate(fit, watch, order, before, save)
+            fit.finish()
         except BaseException:
             if isinstance(factors[0], Held):  # a traceback would keep activations on the workers alive
                 factors[0].release()
@@ -215,7 +226,7 @@ def factorize(
         np.array(watch.times),
         watch.n_iter,
         watch.converged,
-        watch.reason,
+        watch.stop_reason,
         error,
         exhausted=watch.exhausted,
         states=[*fit.states],
@@ -236,18 +247,31 @@ def iterate(
     with interrupts() as interrupted:
         if not watch.losses:
             watch.note(fit.first_loss((*before, *order)[0]))
-            for mode in () if watch.reason else before:
-                fit.update(mode)
-        while not watch.reason:
-            residual = max([fit.update(mode, measure=watch.kkt_tol > 0) for mode in order])
+            if before and not watch.stop_reason:
+                fit.step(before)
+        while not watch.stop_reason:
+            residual = fit.step(order, measure=watch.kkt_tol > 0)
             watch.note(fit.loss(order[-1]), residual, bool(interrupted))
             if after is not None:
                 after()
 
 
+@dataclass(frozen=True)
+class Past:
+    """An earlier iteration: its number, its loss, and copies of the arrays that were still moving."""
+
+    n_iter: int
+    loss: float
+    arrays: list[Array]
+
+
 @dataclass
 class Watch:
-    """The history of a fit. It calls the callback and applies the stopping rules."""
+    """The history of a fit. It calls the callback and applies the stopping rules.
+
+    ``pace`` is how far components and loss would still change, relative to their size, if the fit went on at its
+    present speed for as many iterations again.
+    """
 
     fit: RunningFit
     max_iter: int
@@ -259,7 +283,9 @@ class Watch:
     losses: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     residual: float = np.inf
-    reason: str = ""
+    pace: float = np.inf
+    past: Past | None = None
+    stop_reason: str = ""
     converged: bool = False
     exhausted: bool = False
 
@@ -270,16 +296,27 @@ class Watch:
 
     def history(self) -> dict[str, Any]:
         """The history as numbers and arrays, for a checkpoint."""
-        return {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
+        history = {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
+        past = {} if self.past is None else {"pace": self.pace, "since": self.past.n_iter, "past": self.past.arrays}
+        return history | past
 
-    def resume(self, losses: Array, times: Array, residual: float) -> None:
-        """Continue from a history and its elapsed time. Sets ``reason`` if a stopping rule already applies."""
-        self.losses, self.times, self.residual = losses.tolist(), times.tolist(), residual
+    def resume(
+        self,
+        losses: Array,
+        times: Array,
+        residual: float,
+        pace: float = np.inf,
+        since: int = 0,
+        past: list[Array] | None = None,
+    ) -> None:
+        """Continue from a history and its elapsed time. Sets ``stop_reason`` if a stopping rule already applies."""
+        self.losses, self.times, self.residual, self.pace = losses.tolist(), times.tolist(), residual, pace
+        self.past = None if past is None else Past(since, self.losses[since], past)
         self.started = clock() - self.times[-1]
         self.apply_rules()
 
     def note(self, loss: float, residual: float = np.inf, interrupted: bool = False) -> None:
-        """Record the loss after an iteration, and set ``reason`` if a stopping rule applies."""
+        """Record the loss after an iteration, and set ``stop_reason`` if a stopping rule applies."""
         if np.isnan(loss):
             when = f"after iteration {len(self.losses)}" if self.losses else "at the start"
             raise ValueError(
@@ -288,26 +325,41 @@ class Watch:
         self.losses.append(loss)
         self.times.append(clock() - self.started)
         self.residual = residual
+        if self.tol > 0:
+            self.measure_pace()
         if self.stopped_by_callback():
-            self.reason = (
+            self.stop_reason = (
                 f"stopped by the callback {f'after iteration {self.n_iter}' if self.n_iter else 'at the start'}"
             )
         elif interrupted:
-            self.reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
+            self.stop_reason = f"interrupted after iteration {self.n_iter}; the result so far is kept"
         else:
             self.apply_rules()
 
+    def measure_pace(self) -> None:
+        """Compare components and loss with those of the last measurement, a tenth of all iterations ago."""
+        n_iter, loss, past = self.n_iter, self.losses[-1], self.past
+        steps = 0 if past is None else n_iter - past.n_iter
+        if past is not None and steps < max(n_iter // WINDOW, 1):
+            return
+        arrays = self.fit.moving()
+        if past is not None:
+            turns = [largest_turn(before, now) for before, now in zip(past.arrays, arrays, strict=True)]
+            fall = abs(past.loss - loss) / max(loss, np.finfo(float).tiny)
+            self.pace = max(*turns, fall) * max(n_iter, SOON) / steps
+        self.past = Past(n_iter, loss, [a.copy(order="F") for a in arrays])
+
     def apply_rules(self) -> None:
-        """Set ``reason`` if a tolerance, the time limit or max_iter is reached."""
-        met = self.tolerance_met(self.residual) if self.n_iter else ""
+        """Set ``stop_reason`` if a tolerance, the time limit or max_iter is reached."""
+        met = self.tolerance_met() if self.n_iter else ""
         if met:
-            self.converged, self.reason = True, met
+            self.converged, self.stop_reason = True, met
         elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
-            self.reason = f"time limit of {self.max_time:g} s reached"
+            self.stop_reason = f"time limit of {self.max_time:g} s reached"
         elif self.n_iter >= self.max_iter:
             self.exhausted = self.tol > 0 or self.kkt_tol > 0
-            advice = " before converging; raise max_iter or tol" if self.exhausted else ""
-            self.reason = f"reached max_iter={self.max_iter}{advice}"
+            advice = " before the components settled; raise max_iter or tol" if self.exhausted else ""
+            self.stop_reason = f"reached max_iter={self.max_iter}{advice}"
 
     def stopped_by_callback(self) -> bool:
         """Call the callback. Returns whether it stops the fit."""
@@ -318,15 +370,15 @@ class Watch:
         here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors)
         return bool(self.callback(here))
 
-    def tolerance_met(self, residual: float) -> str:
+    def tolerance_met(self) -> str:
         """The reason to stop if the last iteration met a tolerance, else an empty string."""
-        data, (before, loss) = self.fit.data, self.losses[-2:]
+        data = self.fit.data
         if self.tol > 0:
             exact = 4 * np.finfo(data.dtype).eps * data.sqnorm
-            if data.squared and loss - self.fit.penalties() <= exact:
+            if data.squared and self.losses[-1] - self.fit.penalties() <= exact:
                 return f"converged: the fit is exact to the precision of {data.dtype} statistics"
-            if abs(before - loss) <= self.tol * before:
-                return f"converged: relative decrease of the loss ≤ tol={self.tol:g}"
-        if self.kkt_tol > 0 and residual <= self.kkt_tol:
+            if self.pace <= self.tol:
+                return f"converged: components have settled to tol={self.tol:g}"
+        if self.kkt_tol > 0 and self.residual <= self.kkt_tol:
             return f"converged: fixed-point residual ≤ kkt_tol={self.kkt_tol:g}"
         return ""

@@ -1,4 +1,4 @@
-"""Metrics of factors: the fixed-point residual, and the matching of components."""
+"""Metrics of factors: how far columns have moved, the fixed-point residual, and the matching of components."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def largest_move(moves: Array) -> float:
     move, old, new = np.sqrt(moves)
     size = np.maximum(old, new)
     return float(np.divide(move, size, out=np.zeros_like(size), where=size > 0).max())
+
+
+def largest_turn(before: Array, now: Array) -> float:
+    """The largest distance between a column before and now, both scaled to norm 1. Zero columns stay as they are."""
+    return max((float(np.linalg.norm(_unit_column(b) - _unit_column(a))) for a, b in zip(before.T, now.T, strict=True)))
+
+
+def _unit_column(column: Array) -> Array:
+    size = np.linalg.norm(column)
+    return column / size if size > 0 else column
 
 
 class Matching(NamedTuple):

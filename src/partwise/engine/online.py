@@ -6,7 +6,7 @@ JMLR 11 (2010).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -115,7 +115,7 @@ class Epochs:
         """The loss with all activations zero, because none have been computed."""
         return 0.5 * self.data.sqnorm
 
-    def update(self, mode: int, measure: bool = False) -> float:
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one pass over X."""
         self.total, whole = 0.0, min(self.size, self.data.shape[0])
         for batch in batches(self.data, self.size, self.rng if self.steps else None):
@@ -127,6 +127,10 @@ class Epochs:
     def loss(self, mode: int) -> float:
         """½‖X − model‖², summed over the batches of the last pass."""
         return self.total
+
+    def moving(self) -> list[Array]:
+        """The components."""
+        return [self.learner.parts]
 
     def penalties(self) -> float:
         """Zero: the loss does not include penalties."""

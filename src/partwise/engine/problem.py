@@ -12,7 +12,7 @@ from ..data import Data, DenseData, Held, checksum
 from ..projections import AtMost, HoyerBetween
 from ..runtime.packing import StorageError, packed
 from ..statistics import Array
-from ..updates import Columns, Extrapolated, Kept, Partly, Sets
+from ..updates import Columns, Kept, Partly, Sets
 from .blocks import Block
 from .starts import Factors
 
@@ -34,6 +34,8 @@ class Problem:
         As in `factorize`.
     revives : bool
         Whether dead components are restarted.
+    accelerated : bool
+        Whether both factors are extrapolated.
     init : str
         The name of the start, or checksums of the factors that the user has given.
     parameters : dict
@@ -49,6 +51,7 @@ class Problem:
     before: tuple[int, ...]
     balance: bool
     revives: bool
+    accelerated: bool
     init: str
     parameters: dict[str, Any]
 
@@ -117,6 +120,7 @@ def terms(problem: Problem) -> Iterator[tuple[str, object]]:
         yield from update_terms(block.update, side)
         yield from ((f"{name} ({side})", getattr(block, name)) for name in ("l1", "l2"))
         yield f"the penalty of the rows ({side})", block.rows
+    yield "accelerate", problem.accelerated
     yield "init", problem.init
 
 
@@ -136,12 +140,10 @@ def level(one: Any) -> object:
 
 def update_terms(update: Any, side: str) -> Iterator[tuple[str, object]]:
     """Yield the solver of a side and its settings."""
-    extrapolated = isinstance(update, Extrapolated)
-    while isinstance(update, Extrapolated | Partly):
+    while isinstance(update, Partly):
         update = update.update
     kind = type(update).__name__.lower()
     yield f"solver ({side})", "hals" if kind == "sequential" else kind
-    yield f"extrapolate ({side})", extrapolated
     for one in fields(update):
         name = "sweeps" if one.name in SWEEPS else one.name
         yield f"{name} ({side})", getattr(update, one.name)

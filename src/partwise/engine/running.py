@@ -36,8 +36,8 @@ class RunningFit(Protocol):
         """The loss at the start. ``mode`` is the first to be updated."""
         ...
 
-    def update(self, mode: int, measure: bool = False) -> float:
-        """Update one factor. Returns its fixed-point residual before the update; inf unless ``measure`` is set."""
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
+        """Update the factors in this order. Returns the largest fixed-point residual; inf unless ``measure`` is set."""
         ...
 
     def loss(self, mode: int) -> float:
@@ -46,6 +46,10 @@ class RunningFit(Protocol):
 
     def penalties(self) -> float:
         """The sum of the penalties."""
+        ...
+
+    def moving(self) -> list[Array]:
+        """The arrays whose columns must settle before the fit has converged."""
         ...
 
 
@@ -103,6 +107,16 @@ class Fit(ABC):
             self.normalise(mode)
         return residual
 
+    def moving(self) -> list[Array]:
+        """The components: all factors but the first or, if all components are known, the activations."""
+        if len(self.blocks[1].sets.kept) == self.factors[1].shape[1]:
+            return self.factors[:1]
+        return self.factors[1 : len(self.data.shape)]
+
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
+        """Update the factors in this order. Returns the largest fixed-point residual; inf unless ``measure`` is set."""
+        return max([self.update(mode, measure) for mode in order])
+
     def normalise(self, mode: int) -> None:
         """Give the columns of one factor norm 1, and the other factor their scale."""
         give_unit_norm(self.factors, self.grams, mode, kept=self.kept)
@@ -112,6 +126,9 @@ class Fit(ABC):
         dead = np.setdiff1d(dead_components(self.grams), self.kept)[: self.revivals]
         self.revivals -= len(dead)
         return dead
+
+    def finish(self) -> None:  # noqa: B027
+        """Drop what only a next iteration would need."""
 
     def penalties(self) -> float:
         """The sum of the penalties."""

@@ -12,11 +12,12 @@ import numpy as np
 
 from ..data import Chunked, Matrix
 from ..engine.loop import Result
-from ..engine.options import TABLE, with_options
+from ..engine.options import MAX_ITER, TABLE, with_options
 from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
+from ..recipes.ssnmf import Accelerate
 from ..runtime.arrays import ArrayLike
 from ..statistics import Array
 from .base import Parts, as_output
@@ -51,6 +52,8 @@ class SparseNMF(CallbackSupport, Parts):
         and parameter searches can set them one by one, for example as ``recipe_params__nonzeros``.
     l1, l2 : float, or a pair (activations, components), default=0
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
+    accelerate : {"auto", False}, default="auto"
+        As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept. Checkpoints need
         ``n_init=1``.
@@ -73,6 +76,8 @@ class SparseNMF(CallbackSupport, Parts):
         ½‖X − model‖² plus penalties, at the start and after each iteration.
     time_curve_ : array
         Seconds since the start of the fit, for each entry of ``loss_curve_``.
+    converged_ : bool
+        Whether the components have settled; False if a limit ended the fit before.
     stop_reason_ : str
         Why the fit stopped.
     data_shape_ : tuple
@@ -111,7 +116,8 @@ class SparseNMF(CallbackSupport, Parts):
         missing: str = "error",
         init: Init | None = None,
         n_init: int = 1,
-        max_iter: int = 200,
+        accelerate: Accelerate = "auto",
+        max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
         n_threads: int | None = None,
@@ -134,6 +140,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.missing = missing
         self.init = init
         self.n_init = n_init
+        self.accelerate = accelerate
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -199,6 +206,7 @@ class SparseNMF(CallbackSupport, Parts):
         given = {name: value for name, value in given.items() if value is not None}
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
+        given |= {"accelerate": self.accelerate} if "accelerate" in own else {}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
@@ -222,7 +230,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.n_iter_ = result.n_iter
         self.loss_curve_, self.time_curve_ = result.losses, result.times
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
-        self.stop_reason_, self.seed_ = result.stop_reason, result.seed
+        self.converged_, self.stop_reason_, self.seed_ = result.converged, result.stop_reason, result.seed
         self._encoder = result.encoder
         if result.middle is not None:
             self.scaling_ = result.middle

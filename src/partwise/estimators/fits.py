@@ -84,12 +84,7 @@ def combined(callbacks: list[Callback]) -> Callback | None:
 def warn_if_exhausted(fit: Result | Watch) -> None:
     """Warn if ``max_iter`` ended the fit before it converged."""
     if fit.exhausted:
-        fall = 1 - fit.losses[-1] / fit.losses[-2]
-        warn_user(
-            f"reached max_iter={fit.n_iter} before converging (relative decrease of the loss in the last iteration: "
-            f"{fall:.1e}); raise max_iter or tol",
-            ConvergenceWarning,
-        )
+        warn_user(fit.stop_reason, ConvergenceWarning)
 
 
 class CallbackSupport:

@@ -13,7 +13,7 @@ from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Watch, iterate
 from ..engine.natural import advise
 from ..engine.online import BatchLearner, Epochs, batches
-from ..engine.options import with_options
+from ..engine.options import TOL, with_options
 from ..engine.starts import starting_parts
 from ..engine.validation import (
     Seed,
@@ -60,8 +60,9 @@ class MiniBatchSparseNMF(Parts):
         Initial components; "samples" chooses samples of the first batch that are far apart.
     max_iter : int, default=20
         Maximum number of passes over X in `fit`.
-    tol : float, default=1e-4
-        Stop when the relative decrease of the loss in one pass over X is at most ``tol``; 0 disables this.
+    tol : float, default=0.1
+        Stop when the components have settled: at their present speed, as many passes over X again would change no
+        component by more than ``tol`` times its norm. 0 disables this.
     shuffle : bool, default=True
         Shuffle the samples before each pass (only for X in memory).
     verbose : int, default=0
@@ -69,7 +70,7 @@ class MiniBatchSparseNMF(Parts):
 
     Attributes
     ----------
-    components_, sparsity_, reconstruction_err_, time_curve_, stop_reason_, data_shape_, n_features_in_
+    components_, sparsity_, reconstruction_err_, time_curve_, converged_, stop_reason_, data_shape_, n_features_in_
         As in `SparseNMF`. `partial_fit` sets only the first two and the last.
     seed_ : int or None
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
@@ -110,7 +111,7 @@ class MiniBatchSparseNMF(Parts):
         missing: str = "error",
         init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
-        tol: float = 1e-4,
+        tol: float = TOL,
         max_time: float | None = None,
         shuffle: bool = True,
         memory_limit: int | str | None = None,
@@ -181,7 +182,8 @@ class MiniBatchSparseNMF(Parts):
             watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
             iterate(epochs, watch, order=(1,))
         self._store_parts(self._learner.parts.T)
-        self.n_iter_, self.n_steps_, self.stop_reason_ = watch.n_iter, epochs.steps, watch.reason
+        self.n_iter_, self.n_steps_ = watch.n_iter, epochs.steps
+        self.converged_, self.stop_reason_ = watch.converged, watch.stop_reason
         self.loss_curve_, self.time_curve_ = np.array(watch.losses[1:]) / data.shape[0], np.array(watch.times[1:])
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         solved = self._solve(data)

@@ -41,6 +41,7 @@ ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of fl
     "n_iter_": int,
     "n_steps_": int,
     "reconstruction_err_": float,
+    "converged_": bool,
     "stop_reason_": str,
     "seed_": int,
     "data_shape_": tuple,

@@ -15,7 +15,7 @@ from ..data import Tensor, as_tensor
 from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
 from ..engine.loop import Result
-from ..engine.options import with_options
+from ..engine.options import MAX_ITER, with_options
 from ..engine.validation import Seed, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
@@ -51,7 +51,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     weights_ : array of shape (n_components,)
     sparsity_ : dict {mode: array of shape (n_components,)}
         Achieved sparsity in each mode (nan for a zero column).
-    reconstruction_err_, n_iter_, loss_curve_, stop_reason_
+    reconstruction_err_, n_iter_, loss_curve_, converged_, stop_reason_
         As in `SparseNMF`.
 
     See Also
@@ -76,7 +76,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sparsity: Mapping[int, Sparsity] | None = None,
         init: Any = None,
         n_init: int = 1,
-        max_iter: int = 200,
+        max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
         n_threads: int | None = None,
@@ -117,7 +117,7 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_components_ = len(self.weights_)
         self.n_iter_ = result.n_iter
         self.loss_curve_ = result.losses
-        self.stop_reason_, self.seed_ = result.stop_reason, result.seed
+        self.converged_, self.stop_reason_, self.seed_ = result.converged, result.stop_reason, result.seed
         self._encoder = result.encoder
         error = result.relative_error
         if result.encoder is not None:  # the optimal activations, as in `transform`

@@ -17,7 +17,7 @@ from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.natural import advise
-from ..engine.options import FIRST, TABLE, Keywords, entries, full_docstring, parameters
+from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -48,7 +48,7 @@ RECIPES: dict[str, Callable[..., Result]] = {}
 
 IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
-    "solver='hals', 'multiplicative', 'greedy' or 'pivot' and without extrapolation"
+    "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
 
 STAGES = (0.2, 0.4, 0.6, 0.8)  # of the gradual start, relative to the requested sparsity
@@ -138,9 +138,10 @@ class Task:
         before: Sequence[int] = (),
         init: str = "samples",
         scaled: int | None = None,
-        tol: float = 1e-4,
+        tol: float = TOL,
         revive: bool = True,
         balance: bool = True,
+        accelerate: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to ``data`` (by default that of the task), with the recipe's defaults.
@@ -149,6 +150,7 @@ class Task:
         norm of X. ``parameters`` identify the fit in a checkpoint, beyond the blocks and the shape of X.
         """
         limits = self.limits(tol)
+        accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
         blocks = self.partly(blocks, plain=data is None)
         start = init if self.options["init"] is None else self.options["init"]
         name = start if isinstance(start, str) else "given"
@@ -168,6 +170,7 @@ class Task:
                 before=before,
                 revive=revive,
                 balance=balance,
+                accelerate=accelerate,
                 started=self.started,
                 **limits,
             )
@@ -184,6 +187,7 @@ class Task:
             tuple(before),
             balance,
             revive,
+            accelerate,
             factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             dict(parameters or {}),
         )

@@ -2,7 +2,6 @@
 
 from .coding import Coding
 from .cone import Cone
-from .extrapolated import Extrapolated
 from .gradient import Gradient
 from .greedy import Greedy
 from .halving import Halving
@@ -21,7 +20,6 @@ __all__ = [
     "Columns",
     "Cone",
     "Divergence",
-    "Extrapolated",
     "Gradient",
     "Greedy",
     "Halving",

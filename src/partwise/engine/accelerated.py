@@ -1,0 +1,316 @@
+"""Acceleration: both factors are extrapolated in the direction of their last change.
+
+With the factors F₁ (updated first) and F₀ of the last iteration, and shifted factors Y₁ and Y₀, an iteration is
+
+    N₁ = update(Y₁, statistics of Y₀),      Y₁ = N₁ + β(N₁ − F₁),
+    N₀ = update(Y₀, statistics of Y₁),      Y₀ = N₀ + β(N₀ − F₀).
+
+Only N₁ and N₀ are in their sets: they are the factors that are recorded and returned. Shifted factors enter products
+only. The loss at (N₁, N₀) costs no product, because X·N₁ follows from X·Y₁ = (1 + β)X·N₁ − βX·F₁. An iteration that
+raises the loss is undone and repeated with β = 0.
+
+Reference: A. M. S. Ang and N. Gillis, "Accelerating nonnegative matrix factorization algorithms using extrapolation",
+Neural Computation 31 (2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data import Matrix
+from ..runtime.compiled import kernel
+from ..runtime.threads import in_parts
+from ..statistics import Array, Stats, as_factor, dead_components, gram, inner
+from .blocks import Block
+from .chunked_fit import ChunkedFit
+from .running import Snapshot, WholeFit
+from .starts import Factors
+
+CAP, GROWTH, SHRINK, TOP = 0.6, 1.01, 0.8, 0.9  # of the largest β; benchmarks/acceleration.py
+LEAST = 2**16  # entries per thread, at least
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """β after ``count`` iterations without a rise of the loss: 0, 1/4, 2/5, …, up to ``cap``."""
+
+    count: int = 1
+    cap: float = CAP
+
+    @property
+    def beta(self) -> float:
+        """How far factors are extrapolated, relative to their last change."""
+        return min(self.cap, (self.count - 1) / (self.count + 2))
+
+    def after_fall(self) -> Momentum:
+        """The momentum after an iteration that has lowered the loss."""
+        return Momentum(self.count + 1, min(self.cap * GROWTH, TOP))
+
+    def after_rise(self) -> Momentum:
+        """The momentum after an iteration that is undone."""
+        return Momentum(1, self.cap * SHRINK)
+
+
+class AcceleratedFit(WholeFit):
+    """A fit of a matrix in memory, with extrapolation.
+
+    ``ahead`` are the shifted factors, None at the start and after a restart of dead components.
+    ``product`` is X·F₁ at the first of the current factors, and ``value`` the loss.
+    """
+
+    momentum = Momentum()
+    ahead: Factors | None = None
+    product: Array | None = None
+    value = np.inf
+
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on."""
+        own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
+        shifted = {} if self.ahead is None else {"ahead": self.ahead, "product": self.product}
+        return {**super().snapshot(), **own, **shifted}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot. The fit must have been created with its factors."""
+        super().restore(snapshot)
+        self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
+        if "ahead" in snapshot:
+            product = snapshot.get("product")
+            if product is None:  # of a fit in chunks
+                product = self.data.statistics(self.factors, self.grams, 0).cross.copy(order="F")
+            self.begin([*map(as_factor, snapshot["ahead"])], product)
+
+    def begin(self, ahead: Factors, product: Array | None = None) -> None:
+        """Continue from these shifted factors."""
+        self.ahead, self.product = ahead, product
+        self.ahead_grams = [gram(f) for f in ahead]
+        self.spare = [np.empty_like(f) for f in ahead]
+
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
+        """Make one iteration. The residual is not measured, because the updates start from shifted factors."""
+        assert not measure
+        if len(order) < 2 or (self.reviving is not None and self.revivals and dead_components(self.grams).size):
+            self.ahead, self.momentum = None, replace(self.momentum, count=1)
+            super().step(order)
+            self.value = super().loss(order[-1])
+            return np.inf
+        if self.ahead is None:
+            self.begin([f.copy(order="F") for f in self.factors])
+        if not self.advance(*order):
+            self.advance(*order)
+        return np.inf
+
+    def advance(self, first: int, last: int) -> bool:
+        """Make an iteration. Returns False if it would raise the loss; it is then undone."""
+        assert self.ahead is not None
+        beta, ahead, grams = self.momentum.beta, self.ahead, self.ahead_grams
+        new, own = [*ahead], [*grams]
+        for mode in (first, last):
+            stats = self.data.statistics(ahead, grams, mode)
+            new[mode], self.states[mode] = self.blocks[mode](ahead[mode], stats, self.states[mode])
+            own[mode] = gram(new[mode])
+            if mode == first:
+                ahead[mode], grams[mode] = self.shifted(mode, new[mode], beta)
+        loss = self.loss_at(new, own, stats, beta, last)
+        if beta > 0 and loss > self.value:
+            self.spare[first] = new[first]
+            for mode, factor in enumerate(self.factors):
+                np.copyto(ahead[mode], factor)
+                grams[mode] = self.grams[mode]
+            self.momentum = self.momentum.after_rise()
+            return False
+        if self.product is None:
+            self.product = stats.cross.copy(order="F")
+        else:
+            extrapolate(stats.cross, self.product, -beta / (1 + beta), self.product)
+        ahead[last], grams[last] = self.shifted(last, new[last], beta)
+        self.spare = [*self.factors]
+        self.factors[:], self.grams, self.last, self.value = new, own, stats, loss
+        self.momentum = self.momentum.after_fall()
+        return True
+
+    def shifted(self, mode: int, new: Array, beta: float) -> tuple[Array, Array]:
+        """The shifted factor and its Gram matrix."""
+        found = extrapolate(new, self.factors[mode], beta, self.spare[mode])
+        return found, gram(found)
+
+    def loss_at(self, factors: Factors, grams: Sequence[Array], stats: Stats, beta: float, last: int) -> float:
+        """The loss at new factors, given the statistics of the last one for the shifted other."""
+        fitted = inner(factors[last], stats.cross)
+        if beta > 0:
+            assert self.product is not None
+            fitted = (fitted + beta * inner(factors[last], self.product)) / (1 + beta)
+        penalties = sum(b.penalty(f, g) for b, f, g in zip(self.blocks, factors, grams, strict=True))
+        return float(0.5 * stats.sqnorm - fitted + 0.5 * np.vdot(*grams)) + penalties
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start."""
+        super().first_loss(mode)
+        self.value = super().loss(mode)
+        return self.value
+
+    def loss(self, mode: int) -> float:
+        """The loss at the current factors."""
+        return self.value
+
+
+def extrapolate(now: Array, before: Array, beta: float, out: Array) -> Array:
+    """out ← now + β(now − before), which may be the same array as ``out``. Columns of all three are contiguous."""
+    x, y, z = (np.ravel(array.T) for array in (now, before, out))
+    in_parts(lambda first, end: _extrapolate(x, y, z, out.dtype.type(beta), first, end), out.size, LEAST)
+    return out
+
+
+@kernel
+def _extrapolate(now: Array, before: Array, out: Array, beta: float, first: int, end: int) -> None:
+    for i in range(first, end):
+        out[i] = now[i] + beta * (now[i] - before[i])
+
+
+@dataclass(frozen=True)
+class AheadSums:
+    """Sums over chunks: the statistics of the components at the shifted activations, and the new activations' own."""
+
+    stats: Stats
+    gram: Array
+    totals: Array
+
+    def __add__(self, other: AheadSums) -> AheadSums:
+        return AheadSums(self.stats + other.stats, self.gram + other.gram, self.totals + other.totals)
+
+
+@dataclass(frozen=True)
+class AheadStep:
+    """Update the activations of a chunk, which are followed by shifted and by previous activations, if they are known.
+
+    With ``undo``, the last step is undone first.
+    """
+
+    parts: Array
+    gram: Array
+    block: Block
+    beta: float
+    undo: bool
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, AheadSums]:
+        """Return new, shifted and current activations next to each other, and the sums of the chunk."""
+        r = self.parts.shape[1]
+        current = np.asfortranarray(activations[:, -r:] if self.undo else activations[:, :r])
+        known = activations.shape[1] > r and not self.undo
+        ahead = np.array(activations[:, r : 2 * r] if known else current, order="F")
+        new, _ = self.block(ahead, chunk.sums([ahead, self.parts], [None, self.gram], 0), {})
+        shifted = extrapolate(new, current, self.beta, np.empty_like(new))
+        stats = chunk.sums([shifted, self.parts], [None, self.gram], 1)
+        return np.hstack([new, shifted, current]), AheadSums(stats, gram(new), new.sum(axis=0, dtype=float))
+
+
+class AcceleratedChunkedFit(ChunkedFit):
+    """The same for X in chunks. Shifted and previous activations stay with the chunks, next to the activations.
+
+    ``ahead`` are the shifted components, and ``ahead_stats`` their statistics at the shifted activations.
+    """
+
+    momentum = Momentum()
+    ahead: Array | None = None
+    value = np.inf
+
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on."""
+        own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
+        if self.ahead is None:
+            return {**super().snapshot(), **own}
+        r, wide, stats = self.factors[1].shape[1], self.held.collected(), self.ahead_stats
+        factors, ahead = [wide[:, :r], self.factors[1]], [wide[:, r : 2 * r], self.ahead]
+        shifted = {"factors": factors, "ahead": ahead, "ahead_sums": [stats.cross, stats.gram]}
+        return {**super().snapshot(), **own, **shifted}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot. The fit must have been created with its factors."""
+        super().restore(snapshot)
+        self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
+        if "ahead" not in snapshot:
+            return
+        activations, parts = snapshot["ahead"]
+        self.held.sweep(Beside(activations))
+        self.begin(parts)
+        if "ahead_sums" in snapshot:
+            cross, own = snapshot["ahead_sums"]
+            self.ahead_stats = Stats(cross, own, self.data.sqnorm)
+        else:  # of a fit in memory
+            self.ahead_stats = self.data.with_sqnorm(self.held.sweep(SumAhead(parts)))
+
+    def begin(self, ahead: Array) -> None:
+        """Continue from these shifted components."""
+        self.ahead, self.spare, self.ahead_stats = ahead, np.empty_like(ahead), self.statistics(1)
+
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
+        """Make one iteration, with one pass over X."""
+        if len(order) < 2 or (self.reviving is not None and self.revivals and dead_components(self.grams).size):
+            self.held.cut, self.ahead = self.ahead is not None, None
+            self.momentum = replace(self.momentum, count=1)
+            super().step(order)
+            self.value = super().loss(order[-1])
+            return np.inf
+        if self.ahead is None:
+            self.begin(self.factors[1].copy(order="F"))
+        if not self.advance(undo=False):
+            self.advance(undo=True)
+        return np.inf
+
+    def advance(self, undo: bool) -> bool:
+        """Make an iteration. Returns False if it would raise the loss; the next one must undo it."""
+        assert self.ahead is not None
+        beta, before = self.momentum.beta, self.statistics(1)
+        parts, self.states[1] = self.blocks[1](self.ahead, self.ahead_stats, self.states[1])
+        self.ahead = extrapolate(parts, self.factors[1], beta, self.spare)
+        step = AheadStep(self.ahead, gram(self.ahead), self.blocks[0], beta, undo)
+        sums: AheadSums = self.held.sweep(step)
+        self.ahead_stats, grams = self.data.with_sqnorm(sums.stats), [sums.gram, gram(parts)]
+        cross = extrapolate(self.ahead_stats.cross, before.cross, -beta / (1 + beta), np.empty_like(before.cross))
+        stats = replace(self.ahead_stats, cross=cross, gram=sums.gram)
+        loss = stats.loss(parts, grams[1]) + self.penalties_at(sums.totals, parts, grams)
+        if beta > 0 and loss > self.value:
+            self.spare = parts
+            np.copyto(self.ahead, self.factors[1])
+            self.ahead_stats, self.momentum = before, self.momentum.after_rise()
+            return False
+        self.spare, self.factors[1] = self.factors[1], parts
+        self.grams, self.last, self.totals, self.value = grams, stats, sums.totals, loss
+        self.momentum = self.momentum.after_fall()
+        return True
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start."""
+        self.value = super().first_loss(mode)
+        return self.value
+
+    def finish(self) -> None:
+        """Keep only the activations themselves."""
+        self.held.cut = self.ahead is not None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A step that puts shifted activations next to the current ones."""
+
+    shifted: Array
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, int]:
+        """Return both, and the current activations in place of the previous ones, which are not needed."""
+        rows = slice(chunk.first, chunk.first + chunk.shape[0])
+        return np.hstack([activations, self.shifted[rows], activations]), 0
+
+
+@dataclass(frozen=True)
+class SumAhead:
+    """A step that returns the statistics of the components at the shifted activations."""
+
+    parts: Array
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Stats]:
+        """Return the activations unchanged, and the statistics."""
+        r = self.parts.shape[1]
+        ahead = np.asfortranarray(activations[:, r : 2 * r])
+        return activations, chunk.sums([ahead, self.parts], [None, None], 1)
