@@ -268,11 +268,11 @@ class Race:
         for name, peer in peers.items():
             shares = default.shares(peer)
             ratio = np.median(np.array(default.errors) / peer.errors)
-            soon, sooner = f"{np.median(shares):.3f}", f"{np.median(quick.shares(peer)):.3f}"
-            self.row(label, name, peer, soon, sooner, f"{ratio:.4f}")
+            share, plain_share = f"{np.median(shares):.3f}", f"{np.median(plain.shares(peer)):.3f}"
+            self.row(label, name, peer, share, plain_share, f"{ratio:.4f}")
             self.judge(sparsity, asked.get("init"), name, shares, float(ratio))
-        dead = sum(default.dead) + sum(quick.dead)
-        off = max(abs(s - (sparsity or s)).max() for s in (*default.sparsity, *quick.sparsity))
+        dead = sum(default.dead) + sum(plain.dead)
+        off = max(abs(s - (sparsity or s)).max() for s in (*default.sparsity, *plain.sparsity))
         exact = 1e-10 if self.X.dtype == np.float64 else 1e-5
         if sparsity is not None:
             good = "meets" if not dead and off <= exact else "MISSES"

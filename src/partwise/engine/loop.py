@@ -345,7 +345,7 @@ class Watch:
         arrays = self.fit.moving()
         if past is not None:
             turns = [largest_turn(before, now) for before, now in zip(past.arrays, arrays, strict=True)]
-            fall = abs(past.loss - loss) / max(loss, np.finfo(float).tiny)
+            fall = abs(past.loss - loss) / past.loss if past.loss else 0.0
             self.pace = max(*turns, fall) * max(n_iter, SOON) / steps
         self.past = Past(n_iter, loss, [a.copy(order="F") for a in arrays])
 
