@@ -102,9 +102,11 @@ SHAPES = {"tall": (40, 12), "wide": (12, 40), "one feature": (9, 1), "one sample
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.9])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_few_and_many_missing_entries_are_completed_alike(shape, share, dtype, mode, rng, monkeypatch):
-    """In blocks of a few lines, whatever the layouts of X and of its mask."""
+@pytest.mark.parametrize("lines", [1, 64])
+def test_few_and_many_missing_entries_are_completed_alike(shape, share, dtype, mode, lines, rng, monkeypatch):
+    """In blocks of samples or of features, whatever the layouts of X and of its mask."""
     monkeypatch.setattr(missing, "CHUNK_ENTRIES", 60)
+    monkeypatch.setattr(missing, "LINES", lines)
     X, seen = rng.random(shape).astype(dtype), np.ones(shape, dtype=bool)
     seen.flat[rng.permutation(X.size)[: max(1, int(share * X.size))]] = False
     if shape == (40, 12) and share > 0.1:
@@ -118,6 +120,8 @@ def test_few_and_many_missing_entries_are_completed_alike(shape, share, dtype, m
         given = np.array(holed(X, seen), order=order)
         for data in (MissingDense(given), *(MissingDense(given, np.array(seen, order=turn)) for turn in "CF")):
             assert (data.listed is None) == (1 - seen.mean() > missing.FEW)
+            longer = int(shape[0] < shape[1])
+            assert data.along == (longer if lines == 64 else int(not given.flags.c_contiguous))
             stats = data.statistics(factors, grams, mode)
             np.testing.assert_allclose(stats.cross, wanted.cross, **close)
             np.testing.assert_allclose(stats.sqnorm, wanted.sqnorm, **close)

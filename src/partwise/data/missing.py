@@ -5,10 +5,9 @@ be used. The loss of the completed matrix is an upper bound of the observed loss
 update that lowers the bound therefore lowers the observed loss. One pass computes the loss together with the statistics
 of one factor, so that an iteration needs one pass for each factor.
 
-A dense X is copied and completed a few lines at a time. Lines are samples or, if there are more features than samples,
-features. With few missing entries, the model is computed for these entries only, which costs little more than a fit
-without missing entries. With many, a matrix product of all entries is faster. A sparse X needs only R, the observed
-residual, zero where X is missing:
+A dense X is copied and completed in blocks of a few lines, which are samples or features. With few missing entries, the
+model is computed for these entries only, which costs little more than a fit without missing entries. With many, a
+matrix product of all entries is faster. A sparse X needs only R, the observed residual, zero where X is missing:
 
     cross = R·rest + F·gram,      ‖completed X‖² = ‖R‖² + 2⟨F, R·rest⟩ + ⟨FᵀF, gram⟩.
 
@@ -28,13 +27,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..runtime.compiled import kernel
-from ..runtime.threads import LEAST, in_parts
+from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
 from .protocols import Which
 
 FEW = 0.25  # share of missing entries up to which computing them one by one is faster than a product of all entries
+
+LINES = 64  # minimum number of lines per block, if possible, and per thread
 
 
 class Visit(NamedTuple):
@@ -145,10 +146,16 @@ class MissingDense(Missing, DenseData):
         np.copyto(residual, 0, where=~self.observed(rows))
         return residual
 
-    @property
+    @cached_property
     def along(self) -> int:
-        """The mode of the lines: 0 if they are samples, 1 if they are features, of which there are more."""
-        return int(self.shape[0] < self.shape[1])
+        """The mode of the lines: 0 if they are samples, 1 if they are features.
+
+        Lines are contiguous in memory, unless they are the longer side and only a few of them fit into a block: each
+        block adds to the sums of the other mode, which are as long as a line.
+        """
+        mode = int(not self.matrix.flags.c_contiguous)
+        length = self.shape[1 - mode]
+        return mode if length <= self.shape[mode] or length * LINES <= CHUNK_ENTRIES else 1 - mode
 
     def _lines(self, array: Array, lines: slice) -> Array:
         """Return some lines of X or of the mask, as rows."""
@@ -200,7 +207,7 @@ class MissingDense(Missing, DenseData):
             return squares, total
 
         _ = self.listed  # before the threads start
-        squares, totals = zip(*in_parts(multiply, size, LEAST), strict=True)
+        squares, totals = zip(*in_parts(multiply, size, LINES), strict=True)
         if mode != self.along:
             cross.T[...] = sum(totals)
         stats = Stats(cross, grams[1 - mode], self.sqnorm + sum(squares))

@@ -102,7 +102,7 @@ def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool) -> Matrix
     observed = observed if sp.issparse(observed) else np.asarray(observed)
     check_observed(observed, X.shape)
     if not sp.issparse(X) and not sp.issparse(observed):
-        seen = observed.astype(bool)
+        seen = observed.astype(bool, order="F" if np.isfortran(X) else "C")  # the layout of X: a pass reads both
         if missing and X.dtype.kind == "f":
             seen &= ~np.isnan(X)
         return DenseData(X) if seen.all() else MissingDense(X, seen)
