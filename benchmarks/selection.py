@@ -26,7 +26,7 @@ def errors(rank: int, noise: float, seed: int, n_jobs: int) -> dict[int, float]:
     """The held-out error at each rank, by the distance from the true rank."""
     X = planted(120, 80, rank, sparsity=0.5, noise=noise, random_state=seed).X
     tried = range(max(rank - REACH, 1), rank + REACH + 1)
-    found = pw.select(X, tried, n_splits=2, n_init=2, tol=1e-5, max_iter=500, random_state=seed, n_jobs=n_jobs)
+    found = pw.select(X, tried, n_splits=2, n_init=2, random_state=seed, n_jobs=n_jobs)
     return {row["rank"] - rank: row["heldout_error"] for row in found.rows}
 
 

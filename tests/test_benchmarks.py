@@ -30,6 +30,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^(?:python|import) .* # s$", 5),
     ],
     "missing": [
+        (r"^\w+, .*, float(?:64|32): complete # ms; missing 0%: # ×, 10%: # ×, 30%: # ×, 50%: # ×, 90%: # ×$", 4),
         (r"% missing \| tol 0\.0001: +# iterations, .* iteration # × plain \| tol 1e-06: +# iterations", 10),
         (r"[1357]0% missing .* error # × noise.* error # × noise", 8),
     ],

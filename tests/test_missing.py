@@ -8,7 +8,9 @@ from scipy.optimize import nnls
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import partwise as pw
-from partwise.data import Missing, as_data
+from partwise.data import Missing, as_data, missing
+from partwise.data.missing import MissingDense
+from partwise.runtime.threads import fitting_threads
 from partwise.statistics import gram
 
 R = 4
@@ -91,6 +93,76 @@ def test_statistics_are_those_of_the_completed_matrix(X, seen, clothed, mode, rn
     np.testing.assert_allclose(data.loss(stats, factors, grams, mode), observed, **close)
     np.testing.assert_allclose(0.5 * data.squared_error(factors), observed, **close)
     assert stats.loss(factors[mode]) >= observed * (1 - 10 * tolerance(data.dtype))  # a bound from above
+
+
+SHAPES = {"tall": (40, 12), "wide": (12, 40), "one feature": (9, 1), "one sample": (1, 9)}
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.9])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("lines", [1, 64])
+def test_few_and_many_missing_entries_are_completed_alike(shape, share, dtype, mode, lines, rng, monkeypatch):
+    """In blocks of samples or of features, whatever the layouts of X and of its mask."""
+    monkeypatch.setattr(missing, "CHUNK_ENTRIES", 60)
+    monkeypatch.setattr(missing, "LINES", lines)
+    X, seen = rng.random(shape).astype(dtype), np.ones(shape, dtype=bool)
+    seen.flat[rng.permutation(X.size)[: max(1, int(share * X.size))]] = False
+    if shape == (40, 12) and share > 0.1:
+        seen[5] = False  # a sample without observed entries
+    factors = random_factors(shape, 3, rng, dtype)
+    grams, model = [gram(f) for f in factors], factors[0].astype(float) @ factors[1].T
+    wanted = stats_of(np.where(seen, X, model), factors, mode)
+    observed = 0.5 * np.sum((X - model)[seen] ** 2)
+    close = {"rtol": 100 * tolerance(dtype), "atol": 10 * tolerance(dtype)}
+    for order in "CF":
+        given = np.array(holed(X, seen), order=order)
+        for data in (MissingDense(given), *(MissingDense(given, np.array(seen, order=turn)) for turn in "CF")):
+            assert (data.listed is None) == (1 - seen.mean() > missing.FEW)
+            longer = int(shape[0] < shape[1])
+            assert data.along == (longer if lines == 64 else int(not given.flags.c_contiguous))
+            stats = data.statistics(factors, grams, mode)
+            np.testing.assert_allclose(stats.cross, wanted.cross, **close)
+            np.testing.assert_allclose(stats.sqnorm, wanted.sqnorm, **close)
+            np.testing.assert_allclose(data.loss(stats, factors, grams, mode), observed, **close)
+            np.testing.assert_array_equal(data.matrix, given)  # X itself is not filled
+
+
+@pytest.mark.parametrize("shape", [(2100, 40), (40, 2100)])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.compiled
+def test_threads_complete_the_same_matrix(shape, share, mode, rng):
+    X, factors = rng.random(shape), random_factors(shape, R, rng)
+    data, grams = MissingDense(holed(X, rng.random(shape) > share)), [gram(f) for f in factors]
+    found = []
+    for threads in (1, 2, 2):
+        with fitting_threads(1e9, threads):
+            stats, loss = data.completed(factors, grams, mode)
+        found.append((stats.cross.copy(), stats.sqnorm, loss))
+    for one, two, again in zip(*found, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-12)
+        np.testing.assert_array_equal(two, again)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_statistics_of_chunks_add_up(X, share, rng):
+    seen = rng.random(X.shape) > share
+    seen[4] = False
+    factors = random_factors(X.shape, R, rng)
+    grams = [gram(f) for f in factors]
+    whole = MissingDense(holed(X, seen)).statistics(factors, grams, 1)
+    pieces = [
+        MissingDense(holed(X[a : a + 5], seen[a : a + 5])).sums(
+            [factors[0][a : a + 5], factors[1]], [None, grams[1]], 1
+        )
+        for a in range(0, len(X), 5)
+    ]
+    total = sum(pieces[1:], pieces[0])
+    np.testing.assert_allclose(total.cross, whole.cross, rtol=1e-12)
+    np.testing.assert_allclose(total.gram, whole.gram, rtol=1e-12)
+    assert total.sqnorm == pytest.approx(whole.sqnorm, rel=1e-12)
 
 
 def test_queries_cover_observed_entries_only(X, seen, clothed, rng):
@@ -303,10 +375,11 @@ def test_mini_batches(X, seen):
         model.fit(np.where(np.arange(X.shape[1]) == 3, np.nan, X))
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3])
 @pytest.mark.compiled
-def test_memory_of_one_chunk(rng):
+def test_memory_of_one_chunk(share, rng):
     X = rng.random((3000, 1000))
-    X[rng.random(X.shape) < 0.3] = np.nan
+    X[rng.random(X.shape) < share] = np.nan
 
     def passes(X):
         data, factors = as_data(X, missing=True), random_factors(X.shape, R, rng)

@@ -17,8 +17,10 @@ from rich.console import Console
 
 import partwise as pw
 from partwise.cli import main
+from partwise.cli import select as cli_select
 from partwise.cli.select import components as counts_of
 from partwise.datasets import planted
+from partwise.engine.options import FLAGS
 from partwise.engine.progress import counting_line
 from partwise.plotting import selection as draw
 from partwise.runtime import archive
@@ -119,6 +121,16 @@ def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
     assert [sparsity for _, sparsity, _ in calls] == [None, (None, 0.4), 0.2, (0.2, 0.6), 0.5] * 2
     for (_, _, before), (start, sparsity, _) in pairwise(calls):
         assert start is None if sparsity is None else start[0] is before.activations
+
+
+@pytest.mark.parametrize("given", [{}, {"max_iter": 7}, {"tol": 0.01}])
+def test_fits_have_the_limits_of_any_other_fit(X, monkeypatch, given):
+    asked = []
+    monkeypatch.setattr(paths, "ssnmf", lambda *args, **options: (asked.append(options), pw.ssnmf(*args, **options))[1])
+    pw.select(X, 1, n_splits=1, n_init=1, random_state=0, **given)
+    assert {name: asked[0][name] for name in ("max_iter", "tol") if name in asked[0]} == given
+    for name in ("max_iter", "tol"):
+        assert cli_select.OPTIONS[name] is FLAGS[name]
 
 
 def test_a_search_leaves_the_warning_filters_alone(X, monkeypatch):
@@ -351,16 +363,19 @@ def test_a_table(X):
 def test_plot(X, tmp_path):
     found = pw.select(X, [1, 2, 3], [None, 0.3], **QUICK)
     figure = draw(found, title="a title")
-    left, right = figure.axes
-    assert [axis.get_ylabel()[:8] for axis in (left, right)] == ["held-out", "stabilit"]
-    assert len(left.containers) == len(right.containers) == 2
-    drawn = left.containers[1].lines[0].get_ydata()
+    above, below = figure.axes
+    assert [axis.get_ylabel()[:8] for axis in (above, below)] == ["held-out", "stabilit"]
+    assert len(above.containers) == len(below.containers) == 2
+    assert not above.texts  # errors far below 1
+    drawn = above.containers[1].lines[0].get_ydata()
     np.testing.assert_array_equal(drawn, [row["heldout_error"] for row in found.rows if row["sparsity"] == 0.3])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["none", "0.3"]
     figure.savefig(tmp_path / "choice.png")
     alone = draw(pw.select(X, range(1, 15), **{**QUICK, "n_init": 1, "n_splits": 1, "max_iter": 1}))
     assert "n_init" in alone.axes[1].texts[0].get_text()
     alone.savefig(tmp_path / "alone.png")
+    bad = [{**row, "heldout_error": 1 + row["heldout_error"]} for row in found.rows]
+    assert [text.get_text() for text in draw(Selection(bad)).axes[0].texts] == ["predicting zeros"]
     with pytest.raises(ValueError, match="has type list: give the Selection"):
         draw(found.rows)
 

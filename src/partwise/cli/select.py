@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,9 +43,7 @@ OPTIONS: dict[str, Flag] = {
     "n_splits": Flag(int, "number of random sets of hidden entries", "3"),
     "n_init": Flag(int, "number of starts for each model", "3"),
     "init": Flag(("samples", "random", "gradual"), "start of the first fit in each series", "samples"),
-    "max_iter": replace(FLAGS["max_iter"], usual="500"),
-    "tol": replace(FLAGS["tol"], usual="1e-5"),
-    "missing": FLAGS["missing"],
+    **{name: FLAGS[name] for name in ("max_iter", "tol", "missing")},
     "n_jobs": Flag(int, "number of processes; -1: one per core", "1"),
     "random_state": FLAGS["random_state"],
     "checkpoint": Flag(str, "save finished fits to this file and resume from it", metavar="FILE"),

@@ -1,14 +1,15 @@
 """Matrices with missing entries, by expectation–maximisation (EM): missing entries are replaced by the model.
 
-The statistics of a factor F are those of X completed with the current model. With R the observed residual, zero where X
-is missing,
+The statistics of a factor F are those of X completed with the current model, so that any update for complete data can
+be used. The loss of the completed matrix is an upper bound of the observed loss, and equals it at the current F. An
+update that lowers the bound therefore lowers the observed loss. One pass computes the loss together with the statistics
+of one factor, so that an iteration needs one pass for each factor.
 
-    cross = R·rest + F·gram,      ‖completed X‖² = ‖R‖² + 2⟨F, R·rest⟩ + ⟨FᵀF, gram⟩,
+A dense X is copied and completed in blocks of a few lines, which are samples or features. With few missing entries, the
+model is computed for these entries only, which costs little more than a fit without missing entries. With many, a
+matrix product of all entries is faster. A sparse X needs only R, the observed residual, zero where X is missing:
 
-so that any update for complete data can be used. The loss of the completed matrix is an upper bound of the observed
-loss, ½‖R‖², and is equal to it at the current F. An update that lowers the bound therefore lowers the observed loss. R
-is formed for a few rows at a time. One pass computes the loss together with the statistics of one factor, so that an
-iteration needs one pass for each factor.
+    cross = R·rest + F·gram,      ‖completed X‖² = ‖R‖² + 2⟨F, R·rest⟩ + ⟨FᵀF, gram⟩.
 
 Reference: S. Zhang, W. Wang, J. Ford and F. Makedon, "Learning from incomplete ratings using non-negative matrix
 factorization", SIAM Data Mining 2006.
@@ -25,19 +26,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..statistics import Array, Stats, gram, inner
+from ..runtime.compiled import kernel
+from ..runtime.threads import in_parts
+from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
 from .protocols import Which
 
+FEW = 0.25  # share of missing entries up to which computing them one by one is faster than a product of all entries
+
+LINES = 64  # minimum number of lines per block, if possible, and per thread
+
 
 class Visit(NamedTuple):
-    """The results of a pass: the statistics of one factor, and ‖R‖²."""
+    """The results of a pass: the statistics of one factor, and the observed loss."""
 
     grams: tuple[Array, ...]
     mode: int
     stats: Stats
-    squares: float
+    loss: float
 
     def at(self, grams: Sequence[Array]) -> bool:
         """Whether the factors are unchanged. A Gram matrix is a new array whenever its factor has changed."""
@@ -51,8 +58,8 @@ class Missing(Matrix):
     _last: Visit | None = None
 
     @abstractmethod
-    def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
-        """Write R·rest to ``out`` and return ‖R‖²."""
+    def completed(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> tuple[Stats, float]:
+        """Return the statistics of X completed with the model, and the observed loss."""
 
     @abstractmethod
     def observed(self, which: Array) -> Array:
@@ -69,12 +76,7 @@ class Missing(Matrix):
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Stats:
         """Return the statistics of X completed with the model. The same pass computes the loss."""
         if self._last is None or self._last.mode != mode or not self._last.at(grams):
-            own, other = factors[mode], grams[1 - mode]
-            cross = self.product_array(mode, own.shape[1])
-            squares = self.visit(factors, mode, cross)
-            sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
-            cross += (other.astype(self.dtype) @ own.T).T
-            self._last = Visit(tuple(grams), mode, Stats(cross, other, sqnorm), squares)
+            self._last = Visit(tuple(grams), mode, *self.completed(factors, grams, mode))
         return self._last.stats
 
     def loss(self, stats: Stats, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
@@ -82,7 +84,7 @@ class Missing(Matrix):
         if self._last is None or not self._last.at(grams):
             self.statistics(factors, grams, 1 - mode)
         assert self._last is not None
-        return 0.5 * self._last.squares
+        return self._last.loss
 
     def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Stats:
         return self.statistics(
@@ -144,18 +146,72 @@ class MissingDense(Missing, DenseData):
         np.copyto(residual, 0, where=~self.observed(rows))
         return residual
 
-    def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
-        total = 0.0
-        if mode:
-            out[...] = 0
-        for rows in self._chunks():
-            residual = self.residual(factors, rows)
-            total += float(square_sums(residual).sum())
-            if mode:
-                out.T[...] += factors[0][rows].T @ residual
-            else:
-                out[rows] = residual @ factors[1]
-        return total
+    @cached_property
+    def along(self) -> int:
+        """The mode of the lines: 0 if they are samples, 1 if they are features.
+
+        Lines are contiguous in memory, unless they are the longer side and only a few of them fit into a block: each
+        block adds to the sums of the other mode, which are as long as a line.
+        """
+        mode = int(not self.matrix.flags.c_contiguous)
+        length = self.shape[1 - mode]
+        return mode if length <= self.shape[mode] or length * LINES <= CHUNK_ENTRIES else 1 - mode
+
+    def _lines(self, array: Array, lines: slice) -> Array:
+        """Return some lines of X or of the mask, as rows."""
+        return array[:, lines].T if self.along else array[lines]
+
+    def _missing(self, lines: slice) -> Array:
+        """Return where some lines are missing, in the memory layout of X."""
+        X = self._lines(self.matrix, lines)
+        out = np.empty_like(X, dtype=bool)
+        return np.isnan(X, out=out) if self.mask is None else np.logical_not(self._lines(self.mask, lines), out=out)
+
+    @cached_property
+    def listed(self) -> tuple[Array, Array] | None:
+        """(starts, places): line i lacks its entries ``places[starts[i]:starts[i + 1]]``. None if many are missing."""
+        size, width = self.shape[self.along], self.shape[1 - self.along]
+        starts = np.concatenate([[0], np.cumsum(width - self.counts(self.along))])
+        if starts[-1] > FEW * self.size:
+            return None
+        places = np.empty(starts[-1], dtype=np.int32)
+        for lines in slices(0, size, width):
+            places[starts[lines.start] : starts[lines.stop]] = np.flatnonzero(self._missing(lines)) % width
+        return starts, places
+
+    def _filled_lines(self, own: Array, other: Array, lines: slice) -> tuple[Array, float]:
+        """Return a copy of some lines, completed with the model own·otherᵀ, and Σ model² over their missing entries."""
+        block = self._lines(self.matrix, lines).copy(order="K")
+        if self.listed is None:
+            model = np.matmul(own, other.T, out=np.empty_like(block))
+            flat = [array.ravel(order="K") for array in (block, self._missing(lines), model)]
+            return block, fill_marked(*flat)
+        starts, places = self.listed
+        return block, fill_listed(block, starts[lines.start : lines.stop + 1], places, np.ascontiguousarray(own), other)
+
+    def completed(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> tuple[Stats, float]:
+        own, rest = factors[mode], factors[1 - mode]
+        cross = self.product_array(mode, own.shape[1])
+        size, width = self.shape[self.along], self.shape[1 - self.along]
+        others = np.ascontiguousarray(factors[1 - self.along])
+
+        def multiply(first: int, end: int) -> tuple[float, Array]:
+            squares, total = 0.0, np.zeros((own.shape[1], width), dtype=self.dtype)
+            for lines in slices(first, end, width):
+                block, more = self._filled_lines(factors[self.along][lines], others, lines)
+                squares += more
+                if mode == self.along:
+                    np.matmul(rest.T, block.T, out=cross.T[:, lines])
+                else:
+                    total += rest[lines].T @ block
+            return squares, total
+
+        _ = self.listed  # before the threads start
+        squares, totals = zip(*in_parts(multiply, size, LINES), strict=True)
+        if mode != self.along:
+            cross.T[...] = sum(totals)
+        stats = Stats(cross, grams[1 - mode], self.sqnorm + sum(squares))
+        return stats, stats.loss(own, grams[mode])
 
     def check(self) -> None:
         check_values(min(float(self._filled(rows).min()) for rows in self._chunks()), self.peak, self._offenders)
@@ -227,3 +283,35 @@ def check_seen(counts: Array) -> None:
             f"{unseen.size} of the features of X ({some}) are missing in all samples, so no component can be learned "
             "for them: drop them"
         )
+
+
+def slices(first: int, end: int, width: int) -> list[slice]:
+    """Cut a range of lines into slices of at most `CHUNK_ENTRIES` entries."""
+    step = max(1, CHUNK_ENTRIES // width)
+    return [slice(i, min(i + step, end)) for i in range(first, end, step)]
+
+
+@kernel
+def fill_listed(lines: Array, starts: Array, places: Array, own: Array, other: Array) -> float:
+    """Fill the listed entries of ``lines`` by the model own·otherᵀ, and return the sum of their squares."""
+    total = 0.0
+    for i in range(lines.shape[0]):
+        for e in range(starts[i], starts[i + 1]):
+            j = places[e]
+            model = lines.dtype.type(0)
+            for a in range(own.shape[1]):
+                model += own[i, a] * other[j, a]
+            lines[i, j] = model
+            total += np.float64(model) * np.float64(model)
+    return total
+
+
+@kernel
+def fill_marked(values: Array, missing: Array, model: Array) -> float:
+    """Fill ``values`` by the model where they are missing, and return the sum of squares of what is filled in."""
+    total = 0.0
+    for e in range(values.size):
+        filled = np.float64(model[e]) if missing[e] else 0.0
+        values[e] = model[e] if missing[e] else values[e]
+        total += filled * filled
+    return total

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike, Sparse
 from ..runtime.compiled import kernel
-from ..statistics import Array, Stats
+from ..statistics import Array, Stats, inner
 from .dense import DenseData
 from .matrix import Matrix
 from .missing import Missing, MissingDense
@@ -39,10 +39,19 @@ class MissingSparse(Missing, SparseData):
         return sp.csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape)
 
     def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
+        """Write R·rest to ``out`` and return ‖R‖²."""
         rows = np.zeros(out.shape, dtype=out.dtype)
         total = residual_products(*self._stored(factors), rows, mode == 0)
         out[...] = rows
         return float(total)
+
+    def completed(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> tuple[Stats, float]:
+        own, other = factors[mode], grams[1 - mode]
+        cross = self.product_array(mode, own.shape[1])
+        squares = self.visit(factors, mode, cross)
+        sqnorm = squares + 2 * inner(own, cross) + float(np.vdot(grams[mode], other))
+        cross += (other.astype(self.dtype) @ own.T).T
+        return Stats(cross, other, sqnorm), 0.5 * squares
 
     def observed(self, which: Array) -> Array:
         seen = np.zeros((len(which), self.shape[1]), dtype=bool)
@@ -93,7 +102,7 @@ def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool) -> Matrix
     observed = observed if sp.issparse(observed) else np.asarray(observed)
     check_observed(observed, X.shape)
     if not sp.issparse(X) and not sp.issparse(observed):
-        seen = observed.astype(bool)
+        seen = observed.astype(bool, order="F" if np.isfortran(X) else "C")  # the layout of X: a pass reads both
         if missing and X.dtype.kind == "f":
             seen &= ~np.isnan(X)
         return DenseData(X) if seen.all() else MissingDense(X, seen)

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vP*X"  # distinct without colour too
 PANELS = {  # column, axis label, upper bound
-    "heldout": ("heldout_error", "held-out relative error", np.inf),
-    "stability": ("stability", "stability  (cosine of matched parts)", 1.0),
+    "heldout": ("heldout_error", "held-out error\n(relative)", np.inf),
+    "stability": ("stability", "stability\n(cosine between starts)", 1.0),
 }
+ZEROS = 1.0  # the held-out error of predicting zeros
 
 
 @documented
 def selection(found: Selection, *, title: str | None = None, figure: Canvas | None = None) -> Any:
     """Plot the result of `partwise.select`: held-out error and stability over the rank, one line per sparsity.
 
-    Error bars are standard deviations over the splits.
+    Both panels share the axis of the ranks, so that they can be read together. Error bars are standard deviations over
+    the splits. A dashed line marks the error of predicting zeros, if the errors come near it. No model is marked.
 
     Parameters
     ----------
@@ -35,15 +37,20 @@ def selection(found: Selection, *, title: str | None = None, figure: Canvas | No
     >>> import partwise as pw
     >>> found = pw.select(np.eye(6) + 1, ranks=[1, 2], n_splits=2, n_init=1, random_state=0)
     >>> [axis.get_xlabel() for axis in selection(found).axes]
-    ['rank', 'rank']
+    ['', 'rank']
     """
     if not isinstance(found, Selection):
         raise ValueError(f"found has type {type(found).__name__}: give the Selection that partwise.select returns")
-    figure = figure or new_figure(8.4, 3.4)
-    axes = figure.subplots(1, 2, sharex=True)
+    figure = figure or new_figure(6.4, 5.2)
+    axes = figure.subplots(2, 1, sharex=True)
     for axis, name in zip(axes, PANELS, strict=True):
         draw_panel(axis, found, name)
-    axes[1].set_ylim(top=1.02)
+    axes[1].set_xlabel("rank", fontsize=9)
+    figure.align_ylabels(axes)
+    if max(row["heldout_error"] for row in found.rows) > 0.9 * ZEROS:
+        mark_zeros(axes[0])
+    least = axes[1].get_ylim()[0]
+    axes[1].set_ylim(min(least, 0.9), 1 + 0.04 * (1 - min(least, 0.9)))
     if not np.isfinite([row["stability"] for row in found.rows]).any():
         axes[1].set_ylim(0, 1.02)
         axes[1].text(0.5, 0.5, "needs n_init of at least 2", ha="center", va="center", transform=axes[1].transAxes)
@@ -60,31 +67,47 @@ def selection(found: Selection, *, title: str | None = None, figure: Canvas | No
     return figure
 
 
+def mark_zeros(axis: Axes) -> None:
+    """Draw a line at the error of predicting zeros."""
+    axis.axhline(ZEROS, color="0.35", linestyle="--", linewidth=0.9, zorder=1)
+    axis.annotate(
+        "predicting zeros",
+        (1, ZEROS),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 2),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=7.5,
+        color="0.35",
+    )
+
+
 def draw_panel(axis: Axes, found: Selection, name: str) -> None:
     """Draw one measurement over the ranks, one line with error bars per sparsity."""
     from matplotlib.ticker import MaxNLocator
 
     column, label, most = PANELS[name]
     asked = list(dict.fromkeys(row["sparsity"] for row in found.rows))
+    ranks = sorted({row["rank"] for row in found.rows})
+    gap = min(np.diff(ranks), default=1)
     for k, sparsity in enumerate(asked):
         rows = [row for row in found.rows if row["sparsity"] == sparsity]
         values, spreads = (np.array([row[c] for row in rows]) for c in (column, f"{name}_std"))
-        aside = 0.05 * (k - (len(asked) - 1) / 2)  # keeps error bars from overlapping
+        aside = 0.05 * gap * (k - (len(asked) - 1) / 2)  # keeps error bars from overlapping
         axis.errorbar(
             np.array([row["rank"] for row in rows]) + aside,
             values,
             yerr=(np.nan_to_num(spreads), np.nan_to_num(np.clip(most - values, 0, spreads))),
             marker=MARKERS[k % 8],
-            markersize=4,
-            linewidth=1.3,
+            markersize=4.5,
+            linewidth=1.4,
             elinewidth=0.9,
             capsize=2,
             label=sparsity_in_words(sparsity),
             **line_style(k),
         )
-    axis.set_xlabel("rank")
     axis.set_ylabel(label, fontsize=9)
-    ranks = sorted({row["rank"] for row in found.rows})
     if len(ranks) <= 12:
         axis.set_xticks(ranks)
     else:

@@ -72,7 +72,7 @@ class Observed:
             starts = np.concatenate([[0], np.cumsum(kept)])[X.indptr].astype(X.indptr.dtype)
             rest = sp.csr_array((X.data[kept], X.indices[kept], starts), shape=X.shape)
             return MissingSparse(rest, check=False)
-        mask = np.ones(self.matrix.shape, dtype=bool) if self.mask is None else self.mask.copy()
+        mask = np.ones_like(self.matrix, dtype=bool) if self.mask is None else self.mask.copy(order="K")
         mask[self.places(entries)] = False
         return MissingDense(self.matrix, mask, check=False)
 

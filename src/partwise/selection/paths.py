@@ -11,6 +11,7 @@ import numpy as np
 from ..engine.loop import Result
 from ..engine.metrics import match_parts
 from ..engine.natural import no_advice
+from ..engine.options import Keywords
 from ..recipes import ssnmf
 from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram
@@ -30,23 +31,24 @@ class Plan:
     holdout: float
     n_init: int
     init: str | None
-    max_iter: int
-    tol: float
+    max_iter: int | None  # None: the default of the recipe
+    tol: float | None
     seed: int
 
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
+        options = Keywords(init=start, random_state=rng, n_threads=1)
+        if self.max_iter is not None:
+            options["max_iter"] = self.max_iter
+        if self.tol is not None:
+            options["tol"] = self.tol
         with interrupts() as interrupted, no_advice():  # the held-out error shows it
             result = ssnmf(
                 split.seen,
                 rank,
                 sparsity=sparsity if self.side == "components" else None,
                 activation_sparsity=sparsity if self.side == "activations" else None,
-                init=start,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=rng,
-                n_threads=1,
+                **options,
             )
             if interrupted:  # an unfinished fit is not comparable
                 raise KeyboardInterrupt
