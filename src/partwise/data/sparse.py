@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
 from .protocols import Which
 
+T = TypeVar("T")
+
 LEAST = 256  # compressed rows per thread, at least
 LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
-LINE = 64  # bytes of a cache line, where padded rows begin: a vector register then never straddles two lines
+LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
 TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
 
@@ -62,18 +65,9 @@ class SparseData(Matrix):
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         """Write the product to ``out``. Factors have contiguous columns; each entry of X is met with a whole row."""
-        rows, size = as_rows(rest), len(self.matrix.indptr) - 1
-        if self.matrix.format == ("csr", "csc")[mode]:
-            sums = padded(*out.shape, out.dtype)
-            in_parts(partial(gather_rows, *self.stored, rows, sums), size, LEAST)
-            write_sum([sums], out)
-        else:
-            write_sum(in_parts(lambda *part: self._scattered(rows, out.shape, *part), size, LEAST), out)
-
-    def _scattered(self, rows: Array, shape: tuple[int, ...], first: int, end: int) -> Array:
-        sums = padded(*shape, rows.dtype)
-        scatter_rows(*self.stored, rows, sums, first, end)
-        return sums
+        gathers = self.matrix.format == ("csr", "csc")[mode]
+        add_rows = partial(gather_rows if gathers else scatter_rows, *self.stored, as_rows(rest))
+        add_in_parts(add_rows, self.shape[mode if gathers else 1 - mode], not gathers, out)
 
     @cached_property
     def stored(self) -> tuple[Array, Array, Array]:
@@ -123,8 +117,9 @@ class SparseData(Matrix):
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
 
 
-def padded(n: int, r: int, dtype: DType) -> Array:
-    """Zeros: n rows of r entries, padded to a multiple of LANES, that begin at a cache line."""
+def padded(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Zeros of this shape, with rows padded to a multiple of LANES, the first of which begins at a cache line."""
+    n, r = shape
     width, line = -(-r // LANES) * LANES, LINE // dtype.itemsize
     flat = np.zeros(n * width + line, dtype=dtype)
     start = -(flat.__array_interface__["data"][0] // dtype.itemsize) % line
@@ -133,16 +128,27 @@ def padded(n: int, r: int, dtype: DType) -> Array:
 
 def as_rows(factor: Array) -> Array:
     """Return a factor with contiguous, padded rows."""
-    rows = padded(*factor.shape, factor.dtype)
+    rows = padded(factor.shape, factor.dtype)
     in_parts(partial(copy_rows, factor, rows), len(factor), LEAST)
     return rows
 
 
-def write_sum(parts: list[Array], out: Array) -> None:
-    """Write the sum of padded arrays to ``out``, whose columns are contiguous."""
-    for part in parts[1:]:
-        parts[0] += part
-    in_parts(partial(copy_rows, parts[0], out), len(out), LEAST)
+def add_in_parts(add_rows: Callable[[Array, int, int], T], size: int, scattered: bool, out: Array) -> list[T]:
+    """Write to ``out`` what ``add_rows(sums, first, end)`` adds to padded rows of zeros, and return its results.
+
+    Each thread has its own sums if it may add to any row, or else to the rows from ``first`` to ``end``.
+    """
+    sums = {0: padded(out.shape, out.dtype)}
+
+    def add_part(first: int, end: int) -> T:
+        here = sums.setdefault(first, padded(out.shape, out.dtype)) if scattered and first else sums[0]
+        return add_rows(here, first, end)
+
+    results = in_parts(add_part, size, LEAST)
+    for first in sorted(sums)[1:]:
+        sums[0] += sums[first]
+    in_parts(partial(copy_rows, sums[0], out), len(out), LEAST)
+    return results
 
 
 @kernel
