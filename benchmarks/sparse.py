@@ -15,8 +15,9 @@ Mini-batches on the text data: the error of Partwise after the time of three epo
 of the time of SciPy's: CPU time on one thread, the median of alternating runs. SciPy is given ``rest`` with contiguous
 rows, while ours includes the conversion of ``rest`` and of the result, whose columns are contiguous. X are the matrices
 above, and posts to newsgroups (tf-idf) and blood cells (counts), if their files are in the folder given by
-PARTWISE_DATA or in the user's cache. Each is stored by rows and by columns, in double and in single precision, with the
-indices that SciPy gave it (of 64 bits) and with indices of 32 bits. Target: at most 1.
+PARTWISE_DATA or in the user's cache. Each is stored by rows and by columns, in double and in single precision, with
+indices of 64 and of 32 bits. The first run is not counted, in which ours compiles, and copies indices of 64 bits to 32.
+Target: at most 1.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def product_ratio(X: sp.csr_array | sp.csc_array, mode: int, r: int, runs: int) 
     rows = np.random.default_rng(0).random((along.shape[1], r)).astype(X.dtype)
     columns = np.asfortranarray(rows)
     ours, theirs = [], []
-    for _ in range(runs + 1):  # the first run compiles, and is not counted
+    for _ in range(runs + 1):  # the first is not counted
         began = process_time()
         data.cross(columns, mode)
         between = process_time()
