@@ -53,6 +53,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^overall: at the true rank in \d+%, within one in \d+%", 1),
     ],
     "sparse": [
+        (r"^  Xᵀ?·rest +cs[rc] float(?:64|32) int(?:64|32) +# +# +# +# +# +# +#$", 32),
         (r"^  scikit-learn, \d iterations .* relative error #", 3),
         (r"^  ours to that error, (?:one thread|all threads) +\S+ s, \S+ of its time", 6),  # inf: not in its time
         (r"^  ours at sparsity \.7 .* relative error #", 3),

@@ -17,6 +17,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 
 import partwise
 from partwise import sparse_opt
@@ -269,3 +270,16 @@ def test_kernels_are_plain_functions_too(home):
     done = run(home, NUMBA_DISABLE_JIT="1", NUMBA_CACHE_DIR=str(home / "cache"))
     answer(done, home)
     assert not (home / "cache").exists()
+
+
+@pytest.mark.parametrize(("decorate", "told"), [(compiled.loop, False), (compiled.apart, True)])
+def test_numba_is_told_that_vectors_are_apart(decorate, told):
+    def add(row, y):
+        for a in range(y.size):
+            row[a] += y[a]
+
+    function, vector = decorate(add), numba.float64[::1]
+    function._cache = NullCache()
+    function.compile((vector, vector))
+    (found,) = function.overloads.values()
+    assert found.fndesc.noalias == told

@@ -9,6 +9,8 @@ from catalogues import KINDS, dense, locked, one_at_a_time, peak_of, random_fact
 
 import partwise as pw
 from partwise.data import as_data
+from partwise.data.sparse import LANES, LINE, padded
+from partwise.runtime.threads import fitting_threads
 from partwise.statistics import gram
 
 
@@ -73,6 +75,38 @@ def test_the_error_of_sparse_data_near_a_perfect_fit(form, near, rng):
     exact = factors[0] @ factors[1].T
     X = exact * (1 + near * rng.random(exact.shape))
     assert as_data(form(X)).squared_error(factors) == pytest.approx(np.linalg.norm(X - exact) ** 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_sparse_products_equal_dense_ones_at_any_rank(form, dtype, index, n_threads, monkeypatch, rng):
+    monkeypatch.setattr("partwise.data.sparse.LEAST", 4)
+    X = (rng.random((23, 31)) * (rng.random((23, 31)) < np.linspace(0, 1, 31))).astype(dtype)
+    X[:, 9] = X[:2] = X[-1] = X[11] = 0  # empty rows and columns
+    given = form(X)
+    given.indices, given.indptr = given.indices.astype(index), given.indptr.astype(index)
+    data = as_data(given)
+    with fitting_threads(np.inf, n_threads):
+        for r in (1, 3, 4, 7, 8, 17, 50):
+            for mode, along in enumerate((X, X.T)):
+                rest = np.asfortranarray(rng.random((along.shape[1], r)).astype(dtype))
+                found = data.cross(rest, mode)
+                assert (found.dtype, found.flags.f_contiguous, found.shape) == (dtype, True, (len(along), r))
+                np.testing.assert_allclose(found, along @ rest, rtol=tolerance(data.dtype))
+                np.testing.assert_array_equal(data.cross(rest, mode), found.copy())
+                assert not found[~along.any(axis=1)].any()
+
+
+def test_padded_rows_begin_at_cache_lines():
+    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        for n, r in ((1, 1), (5, 8), (7, 17)):
+            rows = padded((n, r), dtype)
+            assert rows.shape == (n, -(-r // LANES) * LANES)
+            assert rows.flags.c_contiguous
+            assert rows.ctypes.data % LINE == 0
+            assert not rows.any()
 
 
 def scattered(size, entries, rng, form=sp.csr_array):

@@ -1,11 +1,12 @@
-"""Loaders of the paper's data: PGM images, scans and faces."""
+"""Loaders of data: PGM images, scans, faces and counts."""
 
 import hashlib
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from experiments.loaders import load_smri
+from experiments.loaders import load_newsgroups, load_pbmc, load_smri
 from experiments.loaders.faces import CBCL, ORL, digest
 from experiments.loaders.fetch import find
 from experiments.loaders.pgm import read_pgm
@@ -104,6 +105,50 @@ def test_missing_scans_raise_with_advice(tmp_path, monkeypatch):
         load_smri()
     with pytest.raises(FileNotFoundError, match="cannot be downloaded"):
         load_smri(tmp_path)
+
+
+COUNTS = {"newsgroups.npz": (load_newsgroups, "topic"), "pbmc_facs.npz": (load_pbmc, "subpop")}
+
+
+def counts(tmp_path, file, **changed):
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.integers(0, 3, (5, 4), np.uint16))
+    csr = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+    np.savez(tmp_path / file, **csr | {COUNTS[file][1]: np.arange(5)} | changed)
+    return X
+
+
+@pytest.mark.parametrize("file", COUNTS)
+def test_counts_are_sparse_with_a_label_for_each_sample(tmp_path, monkeypatch, file):
+    stored = counts(tmp_path, file)
+    monkeypatch.setenv("PARTWISE_DATA", str(tmp_path))
+    for path in (None, tmp_path, tmp_path / file):
+        X, labels = COUNTS[file][0](path)
+        assert (X.format, X.dtype) == ("csr", np.float64)
+        np.testing.assert_array_equal(X.toarray(), stored.toarray())
+        np.testing.assert_array_equal(labels, np.arange(5))
+
+
+@pytest.mark.parametrize("file", COUNTS)
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"shape": np.array([4, 4])}, "a label for each row"),
+        ({"shape": np.array([5])}, "a label for each row"),
+        ({"indptr": np.array([0, 1])}, "no valid CSR matrix"),
+        ({"indices": np.array([9])}, "no valid CSR matrix"),
+    ],
+)
+def test_malformed_counts_are_rejected(tmp_path, file, changed, message):
+    counts(tmp_path, file, **changed)
+    with pytest.raises(ValueError, match=message):
+        COUNTS[file][0](tmp_path)
+
+
+@pytest.mark.parametrize("file", COUNTS)
+def test_missing_counts_raise_with_advice(tmp_path, file):
+    with pytest.raises(FileNotFoundError, match=rf"{file} is not in .*cannot be downloaded: .*set PARTWISE_DATA"):
+        COUNTS[file][0](tmp_path)
 
 
 @pytest.mark.parametrize("faces", [ORL, CBCL], ids=lambda faces: faces.what)

@@ -165,6 +165,24 @@ def test_statistics_of_chunks_add_up(X, share, rng):
     assert total.sqnorm == pytest.approx(whole.sqnorm, rel=1e-12)
 
 
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_share_the_stored_entries(X, seen, mode, dtype, monkeypatch, rng):
+    monkeypatch.setattr("partwise.data.sparse.LEAST", 4)
+    monkeypatch.setattr("partwise.data.observed.LEAST", 4)
+    data = as_data(sp.csr_array(X.astype(dtype)), observed=seen)
+    factors = random_factors(X.shape, R, rng, dtype)
+    residual = np.where(seen, X - factors[0] @ factors[1].T, 0)
+    for n_threads in (1, 3):
+        out = np.empty((X.shape[mode], R), dtype=dtype, order="F")
+        with fitting_threads(np.inf, n_threads):
+            squares = data.visit(factors, mode, out)
+            assert data.squared_error(factors) == pytest.approx(squares, rel=tolerance(data.dtype))
+        assert squares == pytest.approx(np.sum(residual**2), rel=tolerance(data.dtype))
+        wanted = (residual.T if mode else residual) @ factors[1 - mode]
+        np.testing.assert_allclose(out, wanted, rtol=tolerance(data.dtype), atol=10 * tolerance(data.dtype))
+
+
 def test_queries_cover_observed_entries_only(X, seen, clothed, rng):
     data = as_kind(clothed, X, seen)
     factors, known = random_factors(X.shape, R, rng, data.dtype), np.where(seen, X, 0)

@@ -1,9 +1,12 @@
-"""Loaders of the paper's data, from local files or downloaded: ORL and CBCL faces, and grey matter of 185 subjects.
+"""Loaders of data, from local files or downloaded.
 
-Each returns X and the shape of an image, or the brain mask. Licences and sources are in docs/reproduction.md.
+The paper's data are ORL and CBCL faces, and grey matter of 185 subjects: X, and the shape of an image or the brain
+mask. Benchmarks of sparse X also use counts of words and of genes: X, and a label for each sample. Licences and sources
+are in docs/reproduction.md.
 """
 
+from .counts import load_newsgroups, load_pbmc
 from .faces import load_cbcl, load_orl
 from .smri import load_smri
 
-__all__ = ["load_cbcl", "load_orl", "load_smri"]
+__all__ = ["load_cbcl", "load_newsgroups", "load_orl", "load_pbmc", "load_smri"]

@@ -6,6 +6,7 @@ The cost is proportional to the number of observed entries.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -14,12 +15,13 @@ import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike, Sparse
 from ..runtime.compiled import kernel
+from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, inner
 from .dense import DenseData
 from .matrix import Matrix
 from .missing import Missing, MissingDense
 from .protocols import Which
-from .sparse import SparseData, dot
+from .sparse import LEAST, SparseData, add, add_in_parts, as_rows, dot
 
 
 class MissingSparse(Missing, SparseData):
@@ -28,22 +30,26 @@ class MissingSparse(Missing, SparseData):
     def subset(self, which: Which, features: Which = slice(None)) -> MissingSparse:
         return MissingSparse(self.matrix[which][:, features], check=False)
 
-    def _stored(self, factors: Sequence[Array]) -> tuple[Array, Array, Array, Array, Array]:
-        X = self.matrix
-        left, right = (np.ascontiguousarray(f, dtype=self.dtype) for f in factors)
-        return X.data, X.indices, X.indptr, left, right
+    def _residuals(self, factors: Sequence[Array]) -> Array:
+        """x − model at every stored entry x."""
+        left, right = self._rows(factors)
+        residuals = np.empty_like(self.matrix.data)
+        in_parts(partial(stored_residuals, *self.stored, left, right, residuals), self.shape[0], LEAST)
+        return residuals
+
+    def _rows(self, factors: Sequence[Array]) -> tuple[Array, Array]:
+        left, right = factors
+        return as_rows(left.astype(self.dtype, copy=False)), as_rows(right.astype(self.dtype, copy=False))
 
     def residual(self, factors: Sequence[Array]) -> sp.csr_array:
         """Return R, with the sparsity pattern of X."""
-        values = stored_residuals(*self._stored(factors))
-        return sp.csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape)
+        return sp.csr_array((self._residuals(factors), self.matrix.indices, self.matrix.indptr), shape=self.shape)
 
     def visit(self, factors: Sequence[Array], mode: int, out: Array) -> float:
         """Write R·rest to ``out`` and return ‖R‖²."""
-        rows = np.zeros(out.shape, dtype=out.dtype)
-        total = residual_products(*self._stored(factors), rows, mode == 0)
-        out[...] = rows
-        return float(total)
+        left, right = self._rows(factors)
+        add_rows = partial(residual_products, *self.stored, left, right, mode == 0)
+        return float(sum(add_in_parts(add_rows, self.shape[0], mode == 1, out)))
 
     def completed(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> tuple[Stats, float]:
         own, other = factors[mode], grams[1 - mode]
@@ -74,7 +80,7 @@ class MissingSparse(Missing, SparseData):
         return self.matrix.data[starts[:, None] + np.arange(len(features))]
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(np.square(stored_residuals(*self._stored(factors)), dtype=float).sum())
+        return float(np.square(self._residuals(factors), dtype=float).sum())
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
         return SparseData(self.residual(factors), check=False).summed_squares(mode)
@@ -145,27 +151,39 @@ def stored_at(X: Sparse, rows: Array, columns: Array) -> Array:
 
 
 @kernel
-def stored_residuals(values: Array, indices: Array, starts: Array, left: Array, right: Array) -> Array:
-    """x − model at every stored entry x."""
-    residuals = np.empty_like(values)
-    for i in range(starts.size - 1):
+def stored_residuals(
+    values: Array, indices: Array, starts: Array, left: Array, right: Array, residuals: Array, first: int, end: int
+) -> None:
+    """residuals ← x − model at every stored entry x, for rows from ``first`` to ``end``."""
+    for i in range(first, end):
         for e in range(starts[i], starts[i + 1]):
             residuals[e] = values[e] - dot(left[i], right[indices[e]])
-    return residuals
 
 
 @kernel
 def residual_products(
-    values: Array, indices: Array, starts: Array, left: Array, right: Array, out: Array, by_rows: bool
+    values: Array,
+    indices: Array,
+    starts: Array,
+    left: Array,
+    right: Array,
+    by_rows: bool,
+    out: Array,
+    first: int,
+    end: int,
 ) -> float:
-    """Add R·right or Rᵀ·left to ``out`` and return ‖R‖². R, the residual at the stored entries, is never formed."""
+    """Add R·right or Rᵀ·left to ``out`` and return ‖R‖², for rows of X from ``first`` to ``end``.
+
+    R, the residual at the stored entries, is never formed.
+    """
     total = 0.0
-    for i in range(starts.size - 1):
+    for i in range(first, end):
         for e in range(starts[i], starts[i + 1]):
             j = indices[e]
-            residual = values[e] - dot(left[i], right[j])
+            residual = values.dtype.type(values[e] - dot(left[i], right[j]))
             total += np.float64(residual) * np.float64(residual)
-            row, other = (out[i], right[j]) if by_rows else (out[j], left[i])
-            for a in range(row.size):
-                row[a] += residual * other[a]
+            if by_rows:
+                add(out[i], residual, right[j])
+            else:
+                add(out[j], residual, left[i])
     return total

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
-from ..runtime.arrays import Sparse
-from ..runtime.compiled import kernel, loop
+from ..runtime.arrays import DType, Sparse
+from ..runtime.compiled import apart, kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
 from .protocols import Which
 
+T = TypeVar("T")
+
 LEAST = 256  # compressed rows per thread, at least
+LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
+LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
+TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
 
 class SparseData(Matrix):
@@ -58,14 +64,22 @@ class SparseData(Matrix):
             yield by_rows.data[e : e + CHUNK_ENTRIES]
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
-        X, rest = self.matrix, np.ascontiguousarray(rest)
-        stored = (X.data, X.indices, X.indptr, rest)
-        if X.format == ("csr", "csc")[mode]:
-            rows = np.empty(out.shape, dtype=out.dtype)
-            in_parts(partial(gather_rows, *stored, rows), len(out), LEAST)
-        else:
-            rows = reduce(np.add, in_parts(partial(scatter_rows, *stored, len(out)), len(X.indptr) - 1, LEAST))
-        out[...] = rows
+        """Write the product to ``out``. Factors have contiguous columns; each entry of X is met with a whole row."""
+        gathers = self.matrix.format == ("csr", "csc")[mode]
+        add_rows = partial(gather_rows if gathers else scatter_rows, *self.stored, as_rows(rest))
+        add_in_parts(add_rows, self.shape[mode if gathers else 1 - mode], not gathers, out)
+
+    @cached_property
+    def stored(self) -> tuple[Array, Array, Array]:
+        """Values, indices and starts of the compressed rows, for kernels.
+
+        Indices are unsigned, which spares a check for negative ones, and of 32 bits, so that less memory is read. These
+        are X's own, unless X has indices of 64 bits, as it often has without need.
+        """
+        X = self.matrix
+        narrow = X.indices.itemsize == 4 or max(self.shape) > 2**32
+        indices = X.indices.view(f"u{X.indices.itemsize}") if narrow else X.indices.astype(np.uint32)
+        return X.data, indices, X.indptr.astype(np.int64, copy=False)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
@@ -103,38 +117,103 @@ class SparseData(Matrix):
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
 
 
+def padded(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Zeros of this shape, with rows padded to a multiple of LANES, the first of which begins at a cache line."""
+    n, r = shape
+    width, line = -(-r // LANES) * LANES, LINE // dtype.itemsize
+    flat = np.zeros(n * width + line, dtype=dtype)
+    start = -(flat.__array_interface__["data"][0] // dtype.itemsize) % line
+    return flat[start : start + n * width].reshape(n, width)
+
+
+def as_rows(factor: Array) -> Array:
+    """Return a factor with contiguous, padded rows."""
+    rows = padded(factor.shape, factor.dtype)
+    in_parts(partial(copy_rows, factor, rows), len(factor), LEAST)
+    return rows
+
+
+def add_in_parts(add_rows: Callable[[Array, int, int], T], size: int, scattered: bool, out: Array) -> list[T]:
+    """Write to ``out`` what ``add_rows(sums, first, end)`` adds to padded rows of zeros, and return its results.
+
+    Each thread has its own sums if it may add to any row, or else to the rows from ``first`` to ``end``.
+    """
+    sums = {0: padded(out.shape, out.dtype)}
+
+    def add_part(first: int, end: int) -> T:
+        here = sums.setdefault(first, padded(out.shape, out.dtype)) if scattered and first else sums[0]
+        return add_rows(here, first, end)
+
+    results = in_parts(add_part, size, LEAST)
+    for first in sorted(sums)[1:]:
+        sums[0] += sums[first]
+    in_parts(partial(copy_rows, sums[0], out), len(out), LEAST)
+    return results
+
+
 @kernel
 def gather_rows(values: Array, indices: Array, starts: Array, rest: Array, out: Array, first: int, end: int) -> None:
-    """out_i ← Σ x·rest_j over the stored entries x at (i, j), for compressed rows i from ``first`` to ``end``."""
-    r = rest.shape[1]
+    """Add x·rest_j to out_i for the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
     for i in range(first, end):
-        row = out[i]
-        row[:] = 0
-        e = starts[i]
-        while e + 4 <= starts[i + 1]:  # four entries for each read and write of the row
-            x0, x1, x2, x3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-            y0, y1, y2, y3 = rest[indices[e]], rest[indices[e + 1]], rest[indices[e + 2]], rest[indices[e + 3]]
-            for a in range(r):
-                row[a] += (x0 * y0[a] + x1 * y1[a]) + (x2 * y2[a] + x3 * y3[a])
-            e += 4
-        while e < starts[i + 1]:
-            y = rest[indices[e]]
-            for a in range(r):
-                row[a] += values[e] * y[a]
-            e += 1
+        row, x, j = out[i], values[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
+        fours = x.size // 4 * 4
+        for e in range(0, fours, 4):  # four entries for each read and write of the row
+            others = (rest[j[e]], rest[j[e + 1]], rest[j[e + 2]], rest[j[e + 3]])
+            add_four(row, x[e], x[e + 1], x[e + 2], x[e + 3], *others)
+        for e in range(fours, x.size):
+            add(row, x[e], rest[j[e]])
 
 
 @kernel
-def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, size: int, first: int, end: int) -> Array:
-    """Σ x·rest_i for each j over the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
-    out = np.zeros((size, rest.shape[1]), dtype=rest.dtype)
+def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, out: Array, first: int, end: int) -> None:
+    """Add x·rest_i to out_j for the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
     for i in range(first, end):
-        y = rest[i]
-        for e in range(starts[i], starts[i + 1]):
-            x, row = values[e], out[indices[e]]
-            for a in range(y.size):
-                row[a] += x * y[a]
-    return out
+        y, x, j = rest[i], values[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
+        fours = x.size // 4 * 4
+        for e in range(0, fours, 4):  # four entries for each read of y; no index occurs twice in a compressed row
+            rows = (out[j[e]], out[j[e + 1]], out[j[e + 2]], out[j[e + 3]])
+            add_to_four(*rows, x[e], x[e + 1], x[e + 2], x[e + 3], y)
+        for e in range(fours, x.size):
+            add(out[j[e]], x[e], y)
+
+
+@kernel
+def copy_rows(source: Array, target: Array, first: int, end: int) -> None:
+    """Copy rows to an array of the other layout, without padding."""
+    for top in range(first, end, TILE):  # a tile stays in the cache while its columns are copied
+        stop = min(top + TILE, end)
+        here, there = source[top:stop], target[top:stop]
+        for a in range(min(source.shape[1], target.shape[1])):
+            for i in range(stop - top):
+                there[i, a] = here[i, a]
+
+
+@apart
+def add(row: Array, x: float, y: Array) -> None:
+    """row ← row + x·y, for padded rows."""
+    for a in range(y.size // LANES * LANES):
+        row[a] += x * y[a]
+
+
+@apart
+def add_four(
+    row: Array, x0: float, x1: float, x2: float, x3: float, y0: Array, y1: Array, y2: Array, y3: Array
+) -> None:
+    """row ← row + Σ x_k·y_k"""
+    for a in range(row.size // LANES * LANES):
+        row[a] += (x0 * y0[a] + x1 * y1[a]) + (x2 * y2[a] + x3 * y3[a])
+
+
+@apart
+def add_to_four(
+    row0: Array, row1: Array, row2: Array, row3: Array, x0: float, x1: float, x2: float, x3: float, y: Array
+) -> None:
+    """row_k ← row_k + x_k·y"""
+    for a in range(y.size // LANES * LANES):
+        row0[a] += x0 * y[a]
+        row1[a] += x1 * y[a]
+        row2[a] += x2 * y[a]
+        row3[a] += x3 * y[a]
 
 
 @kernel
