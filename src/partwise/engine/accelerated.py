@@ -158,6 +158,7 @@ class AcceleratedFit(WholeFit):
 
 def extrapolate(now: Array, before: Array, beta: float, out: Array) -> Array:
     """out ← now + β(now − before), which may be the same array as ``out``. Columns of all three are contiguous."""
+    assert out.flags.f_contiguous  # else it would be copied
     x, y, z = (np.ravel(array.T) for array in (now, before, out))
     in_parts(lambda first, end: _extrapolate(x, y, z, out.dtype.type(beta), first, end), out.size, LEAST)
     return out

@@ -14,7 +14,7 @@ from ..data import Chunked, Data
 from ..runtime.archive import UnreadableError, kind_of, read, write
 from ..runtime.files import check_replaceable
 from ..runtime.packing import packed, unpacked
-from ..statistics import Array
+from ..statistics import Array, as_factor
 from ..updates import Known
 from .problem import CLASSES, Problem, difference
 from .running import Fit
@@ -174,10 +174,10 @@ class Resumed:
 
     def factors(self, data: Data) -> Factors:
         """The factors to resume with."""
-        activations, *others = self.fit["factors"]
+        factors: Factors = [as_factor(f) for f in self.fit["factors"]]
         if isinstance(data, Chunked):
-            activations = data.hold(Given(activations), activations.shape[1])
-        return [activations, *others]
+            factors[0] = data.hold(Given(factors[0]), factors[0].shape[1])
+        return factors
 
 
 def same(a: Any, b: Any) -> bool:

@@ -25,7 +25,6 @@ from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import ChunkedFit
 from .metrics import largest_turn
-from .options import MAX_ITER, TOL
 from .running import RunningFit, WholeFit, give_unit_norm
 from .solving import exact_relative_error
 from .starts import Factors
@@ -149,8 +148,8 @@ def factorize(
     *,
     order: Sequence[int] = (1, 0),
     before: Sequence[int] = (),
-    max_iter: int = MAX_ITER,
-    tol: float = TOL,
+    max_iter: int,
+    tol: float,
     kkt_tol: float = 0.0,
     max_time: float | None = None,
     callback: Callback | None = None,
@@ -159,6 +158,7 @@ def factorize(
     accelerate: bool = False,
     started: float | None = None,
     n_threads: int | None = None,
+    collect: bool = True,
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
 ) -> Result:
@@ -188,6 +188,8 @@ def factorize(
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
         The number of threads; by default that of BLAS.
+    collect : bool
+        Return activations that stay with their chunks as an array.
     checkpoint : Checkpoint
         Where the state of the fit is saved at intervals and at the end.
     resumed : Resumed
@@ -221,7 +223,7 @@ def factorize(
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1], fit.penalties())
     return Result(
-        [f.collected() if isinstance(f, Held) else f for f in factors],
+        [f.collected() if isinstance(f, Held) and collect else f for f in factors],
         np.array(watch.losses),
         np.array(watch.times),
         watch.n_iter,

@@ -24,14 +24,15 @@ from .loop import Result, factorize
 from .starts import samples, scale_to
 from .validation import warn_user
 
-SAMPLES, FEATURES, CHUNKS = 500, 2000, 8  # an excerpt has at most so many, from so many chunks
-ITERATIONS, BOUND_ITERATIONS = 30, 10  # without the constraint, and then with it
+SAMPLES, FEATURES = 500, 2000  # an excerpt has at most so many
+ITERATIONS, BOUND_ITERATIONS = 20, 10  # without the constraint, and then with it
 DENSER = 1.03  # a sparsity is too low if the relative error is this many times that of "at least this sparsity"
 SPARSER = 0.75  # it is too high if the components explain less than this share of what they explain without it
 
 ADVISING = ContextVar("ADVISING", default=True)
 Requests = set[tuple[Projection, ...]]
 ADVISED: WeakKeyDictionary[Data, Requests] = WeakKeyDictionary()  # restarts and searches fit the same data again
+FITTED: WeakKeyDictionary[Data, dict[tuple[int, int], Natural | None]] = WeakKeyDictionary()
 ADVISED_IN_FOLDS: set[tuple[tuple[Projection, ...], int]] = set()  # folds are fits to other data
 
 
@@ -62,6 +63,12 @@ class Natural:
         found = self.fit.sparsity
         return found[np.isfinite(found)]
 
+    @property
+    def activation_sparsity(self) -> Array:
+        """The Hoyer sparsity of the activations of each component that is not zero."""
+        found = self.fit.activation_sparsity
+        return found[np.isfinite(found)]
+
     def under(self, sets: Sequence[Projection]) -> float:
         """The relative error if the components have to be in ``sets``."""
         columns = Columns(tuple(sets))
@@ -70,10 +77,19 @@ class Natural:
 
 
 def natural_fit(data: Matrix | Chunked, r: int, seed: int = 0) -> Natural | None:
-    """Fit ``r`` components without a sparsity constraint to an excerpt of X; None if that is zero."""
-    some = excerpt(data)
-    if some is None:
-        return None
+    """Fit ``r`` components without a sparsity constraint to an excerpt of X; None if that is zero.
+
+    The result is kept for as long as the data.
+    """
+    known = FITTED.setdefault(data, {})
+    if (r, seed) not in known:
+        some = excerpt(data)
+        known[r, seed] = None if some is None else free_fit(some, r, seed)
+    return known[r, seed]
+
+
+def free_fit(some: Matrix, r: int, seed: int) -> Natural:
+    """Fit ``r`` components without a sparsity constraint."""
     free = Columns.same(Nonnegative(), r)
     factors = samples(some, r, [free, free], np.random.default_rng(seed))
     scale_to(some, factors, 0)
@@ -83,19 +99,19 @@ def natural_fit(data: Matrix | Chunked, r: int, seed: int = 0) -> Natural | None
 def short_fit(data: Matrix, factors: list[Array], components: Sets, max_iter: int) -> Result:
     """A few iterations, with a set for each component."""
     blocks = [Block(Sequential(2), s) for s in (Columns.same(Nonnegative(), len(components)), components)]
-    return factorize(data, factors, blocks, before=(0,), max_iter=max_iter, tol=1e-3)
+    return factorize(data, factors, blocks, before=(0,), max_iter=max_iter, tol=0, accelerate=data.complete)
 
 
 def excerpt(data: Matrix | Chunked) -> Matrix | None:
-    """Some samples and features of X that are not all zero, evenly spaced; None if there are none."""
-    if isinstance(data, Chunked):
-        chunks = evenly(np.arange(len(data.bounds) - 1), CHUNKS)
-        rows = np.concatenate([np.arange(data.bounds[i], data.bounds[i + 1]) for i in chunks])
-    else:
-        rows = np.flatnonzero(data.sqnorms(0))
+    """Some samples and features of X, evenly spaced and not all zero; None if there are none.
+
+    They are the same for any kind of data.
+    """
+    some = data.subset(evenly(np.arange(data.shape[0]), SAMPLES))
+    rows = np.flatnonzero(some.sqnorms(0))
     if not rows.size:
         return None
-    some = data.subset(evenly(rows, SAMPLES))
+    some = some.subset(rows)
     features = evenly(np.flatnonzero(some.sqnorms(1)), FEATURES)
     return some.subset(slice(None), features) if features.size else None
 

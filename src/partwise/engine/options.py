@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=type)
 TOL, MAX_ITER = 0.05, 1000  # measured by benchmarks/settling.py
-STARTS = ("samples", "random", "nndsvd", "gradual")
+STARTS = ("auto", "samples", "random", "nndsvd", "gradual")
 MISSING = ("error", "em")
 FIRST = {  # parameters of all recipes
     "X": "X : array or SciPy sparse matrix of shape (samples, features)\n    Nonnegative.",
@@ -51,11 +51,13 @@ class Keywords(TypedDict, total=False):
 
     init: Annotated[
         Any,
-        None,
-        '{"samples", "random", "nndsvd", "gradual"} or (activations, components)',
+        "auto",
+        '{"auto", "samples", "random", "nndsvd", "gradual"} or (activations, components)',
         "Starting point: samples of X that are far apart, the paper's random start, a truncated SVD, or a few "
-        "iterations at each of several lower sparsities. The default depends on the method.",
-        Flag(STARTS, "starting point (default: chosen by the recipe)"),
+        "iterations at each of several lower sparsities. With 'auto', the method chooses: ssnmf takes samples or, "
+        "for a sparsity above that of unconstrained components, a short fit without the constraint, whose sparsity "
+        "is then raised in steps.",
+        Flag(STARTS, "starting point"),
     ]
     max_iter: Annotated[
         int, MAX_ITER, "int", "Maximum number of iterations.", Flag(int, "maximum number of iterations")

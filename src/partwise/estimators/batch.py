@@ -114,7 +114,7 @@ class SparseNMF(CallbackSupport, Parts):
         fixed_components: ArrayLike | None = None,
         fixed_activations: ArrayLike | None = None,
         missing: str = "error",
-        init: Init | None = None,
+        init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
         max_iter: int = MAX_ITER,

@@ -109,7 +109,7 @@ def ssnmf(
         blocks,
         order=(first, 1 - first),
         before=() if faithful else (1 - first,),
-        init="random" if faithful else "samples",
+        init="random" if faithful else "auto",
         scaled=None if faithful else 1 - first,
         tol=0.0 if faithful else TOL,
         revive=not faithful,

@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.natural import advise
+from ..engine.natural import advise, natural_fit
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
@@ -38,6 +38,7 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
+from .staged import automatic, gradual
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -50,8 +51,6 @@ IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
-
-STAGES = (0.2, 0.4, 0.6, 0.8)  # of the gradual start, relative to the requested sparsity
 
 
 def recipe(function: Function) -> Function:
@@ -152,7 +151,8 @@ class Task:
         limits = self.limits(tol)
         accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
         blocks = self.partly(blocks, plain=data is None)
-        start = init if self.options["init"] is None else self.options["init"]
+        start = self.options["init"]
+        start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
@@ -198,9 +198,8 @@ class Task:
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif name == "gradual":
-                few = {name: limits[name] for name in ("max_time", "n_threads")} | {"max_iter": 10, "tol": 0}
-                factors = self.gradual(blocks, more, scaled, lambda *at: fit(*at, **few).factors)
+            elif name in ("gradual", "auto"):
+                factors = self.staged(name, blocks, more, scaled, fit, limits)
             else:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
@@ -209,17 +208,28 @@ class Task:
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
-    def gradual(
-        self, blocks: Sequence[Block], more: Sequence[Any], scaled: int | None, fit: Callable[..., Factors]
+    def staged(
+        self,
+        name: str,
+        blocks: Sequence[Block],
+        more: Sequence[Any],
+        scaled: int | None,
+        fit: Callable[..., Result],
+        limits: Mapping[str, Any],
     ) -> Factors:
-        """Return initial factors from a few iterations at each of several lower sparsities."""
-        own = blocks[: len(blocks) - len(more)]
-        first = [b.sets.relaxed(STAGES[0]) for b in own]
-        factors = [*self.scaled_start("samples", first, scaled), *more]
-        for share in STAGES if first != [b.sets for b in own] else ():
-            relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-            factors = fit([b.sets.project(f) for b, f in zip(relaxed, factors, strict=True)], relaxed)
-        return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+        """Return initial factors from short fits."""
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": 0.0, "collect": False}
+
+        def start(init: str, sets: Sequence[Sets]) -> Factors:
+            return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
+
+        def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
+            return fit(factors, blocks, max_iter=min(iterations, limits["max_iter"]), **few).factors
+
+        if name == "gradual":
+            return gradual(blocks, start, short)
+        assert not isinstance(self.data, Tensor)
+        return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
