@@ -216,5 +216,5 @@ def test_fit_uses_only_the_files_of_its_walk(kind, text):
         sys.setprofile(before)
     assert len(seen) > 20
     named = set(re.findall(r"`(\S+\.py)`", text + WALKS[0][1]))
-    advice = "engine/natural.py"  # fits through the same files
-    assert {file for file in seen if not file.startswith("runtime/")} - {advice} <= named
+    short = {"engine/natural.py", "recipes/staged.py"}  # fits through the same files
+    assert {file for file in seen if not file.startswith("runtime/")} - short <= named

@@ -186,10 +186,10 @@ OTHERS = {
     "sparsity": ({"sparsity": 0.4}, ": sparsity was 0.5 in the checkpoint and is 0.4 now"),
     "solver": ({"solver": "pivot"}, r"solver \(activations\) was hals in the checkpoint and is pivot now"),
     "penalty": ({"l1": 0.1}, r"l1 \(activations\) was 0.0 in the checkpoint and is 0.1 now"),
-    "start": ({"init": "random"}, "init was samples in the checkpoint and is random now"),
+    "start": ({"init": "random"}, "init was auto in the checkpoint and is random now"),
     "own start": (
         {"init": (np.ones((30, 4)), X[:4])},
-        "init was samples in the checkpoint and is factors with checksums",
+        "init was auto in the checkpoint and is factors with checksums",
     ),
     "interval": ({"sparsity": (0.4, 0.5)}, r": sparsity was 0.5 in the checkpoint and is \(0.4, 0.5\) now"),
     "one of them": (

@@ -266,7 +266,7 @@ def test_reasons_to_stop_name_options(here, capsys):
     assert main(["fit", "x.npy", "-r", "2", "--force"]) == 0
     said = capsys.readouterr()
     assert said.out.count("--max-iter 2") == 2
-    assert "--tol 0.0001" in said.out
+    assert "settled to --tol 0.05" in said.out
     assert "=" not in said.out + said.err
 
 

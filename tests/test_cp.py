@@ -69,7 +69,7 @@ def test_order_2_is_ssnmf(free, asked, sparsity, r, rng):
     X[3] = X[:, 4] = 0
     activations, parts = random_factors(X.shape, r, rng)
     activations[:, 1] = 0  # starts again
-    matrix = pw.ssnmf(X, r, **asked, init=(activations, parts.T), max_iter=20, tol=0)
+    matrix = pw.ssnmf(X, r, **asked, init=(activations, parts.T), max_iter=20, tol=0, accelerate=False)
     tensor = pw.cp(X, r, sparsity=sparsity, init=(activations, parts), max_iter=20, tol=0)
     np.testing.assert_allclose(tensor.losses, matrix.losses, rtol=1e-10)
     scaled = [f * (tensor.weights if m == free else 1) for m, f in enumerate(tensor.factors)]

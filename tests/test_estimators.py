@@ -215,14 +215,14 @@ def test_losses_decrease(X, penalty):
 
 def test_why_the_fit_stopped(X):
     model = fitted(X, tol=1e-3)
-    fall = 1 - model.loss_curve_[1:] / model.loss_curve_[:-1]
-    assert fall[-1] <= 1e-3 < fall[:-1].min()
+    assert model.converged_
     assert "tol=0.001" in model.stop_reason_
     assert 0 < model.n_iter_ < model.max_iter
     model = fitted(X, max_time=0)
     assert model.n_iter_ == 1
     assert "time limit of 0 s" in model.stop_reason_
     model = fitted(X, tol=0, max_iter=7)
+    assert not model.converged_
     assert model.n_iter_ == 7
     assert "max_iter=7" in model.stop_reason_
 

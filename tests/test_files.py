@@ -38,7 +38,7 @@ def test_an_error_leaves_the_old_file(path):
 
 
 WRITERS = {
-    "model": lambda path: pw.SparseNMF(2, random_state=0, max_iter=2, tol=0.5).fit(X).save(path),
+    "model": lambda path: pw.SparseNMF(2, random_state=0, max_iter=2, tol=0).fit(X).save(path),
     "archive": lambda path: archive.write(path, {"number": 1}, {"x": X}),
     "selection": lambda path: pw.select(X, 1, checkpoint=path, n_splits=2, n_init=1, random_state=0),
     "table": lambda path: write_activations(path, X),

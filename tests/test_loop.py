@@ -77,12 +77,31 @@ def test_it_stops_at_max_iter(X):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_it_stops_at_tol(X, tol):
-    result = pw.ssnmf(X, 3, max_iter=5000, tol=tol, random_state=0)
-    falls = -np.diff(result.losses) / result.losses[:-1]
+    """As many iterations again, at the speed of the last tenth, would change nothing by more than tol."""
+    parts = []
+    keep = lambda it: parts.append(it.factors[1] / np.linalg.norm(it.factors[1], axis=0))  # noqa: E731
+    result = pw.ssnmf(X, 3, max_iter=5000, tol=tol, random_state=0, callback=keep)
     assert result.converged
     assert f"tol={tol:g}" in result.stop_reason
-    assert falls[-1] <= tol
-    assert np.all(falls[:-1] > tol)
+    since, paces = 0, []
+    for n in range(1, result.n_iter + 1):
+        if n - since >= max(n // 10, 1):
+            fall = 1 - result.losses[n] / result.losses[since]
+            change = max(np.linalg.norm(parts[n] - parts[since], axis=0).max(), fall)
+            paces.append(change * max(n, 10) / (n - since))
+            since = n
+    assert since == result.n_iter
+    assert paces[-1] <= tol
+    assert min(paces[:-1]) > tol
+
+
+def test_it_does_not_stop_while_known_components_wait_for_their_activations(X):
+    """Components that do not move are no reason to stop: the activations must settle, too."""
+    known = np.random.default_rng(0).random((3, X.shape[1]))
+    result = pw.ssnmf(X, 3, fixed_components=known, solver="multiplicative", random_state=0, max_iter=5000, tol=1e-3)
+    assert result.converged
+    best = pw.ssnmf(X, 3, fixed_components=known, solver="pivot", random_state=0)
+    assert result.losses[-1] <= best.losses[-1] * 1.001
 
 
 @pytest.mark.parametrize("sparsity", [None, 0.5])
@@ -246,4 +265,6 @@ def test_activations_are_solved_exactly(X):
 def test_a_start_without_a_loss_is_named(rng):
     blocks = [Block(Sequential(), Columns.same(Nonnegative(), 2))] * 2
     with pytest.raises(ValueError, match="the loss is not a number at the start"):
-        factorize(as_data(rng.random((4, 5))), [np.full((n, 2), np.nan, order="F") for n in (4, 5)], blocks)
+        factorize(
+            as_data(rng.random((4, 5))), [np.full((n, 2), np.nan, order="F") for n in (4, 5)], blocks, max_iter=1, tol=0
+        )

@@ -211,7 +211,7 @@ def test_why_it_stopped(X):
     assert model.stop_reason_ == "reached max_iter=2 before converging; raise max_iter or tol"
     assert model.n_iter_ == 2
     model = pw.MiniBatchSparseNMF(R, batch_size=30, max_iter=500, tol=0.1, random_state=0).fit(X)
-    assert model.stop_reason_ == "converged: relative decrease of the loss ≤ tol=0.1"
+    assert model.stop_reason_ == "converged: components have settled to tol=0.1"
     model = pw.MiniBatchSparseNMF(R, batch_size=30, max_time=0, tol=0, random_state=0).fit(X)
     assert model.stop_reason_ == "time limit of 0 s reached"
     assert model.n_iter_ == len(model.loss_curve_) == len(model.time_curve_) == 1

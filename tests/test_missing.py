@@ -268,7 +268,7 @@ def test_missing_entries_are_predicted_to_the_noise_level(share, sparse):
 def test_transform_solves_what_is_observed_of_each_sample_exactly(X, seen, clothed):
     given, options = clothed(X, seen)
     mask = options.pop("observed", None)
-    model = pw.SparseNMF(R, sparsity=0.4, random_state=0, max_iter=20, tol=1e-2, **options)
+    model = pw.SparseNMF(R, sparsity=0.4, random_state=0, max_iter=20, tol=0, **options)
     activations = model.fit_transform(given, observed=mask)
     rough = 1e-3 if activations.dtype == np.float32 else 1e-8
     parts = model.components_.T.astype(float)
@@ -282,7 +282,7 @@ def test_transform_solves_what_is_observed_of_each_sample_exactly(X, seen, cloth
 
 
 def test_fit_transform_with_constrained_activations(X, seen):
-    model = pw.SparseNMF(R, activation_sparsity=0.3, missing="em", random_state=0, max_iter=20, tol=1e-2)
+    model = pw.SparseNMF(R, activation_sparsity=0.3, missing="em", random_state=0, max_iter=20, tol=0)
     activations = model.fit_transform(holed(X, seen))
     residual = (X - activations @ model.components_)[seen]
     assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(residual), rel=1e-9)

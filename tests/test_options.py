@@ -101,8 +101,8 @@ def test_flags_come_from_the_table():
     assert all(found[name] is None for name in ("kkt_tol", "random_state", "checkpoint_every", "faithful"))
     text = " ".join(parser.format_help().split())
     for said in (
-        "number of iterations (default: 200)",
-        "at most this (default: 1e-4)",
+        "number of iterations (default: 1000)",
+        "more than this share (default: 0.05)",
         "checkpoints (default: 10)",
         "--no-faithful",
     ):

@@ -137,11 +137,10 @@ def test_a_large_tolerance_ends_at_once(X, recipe):
 
 @pytest.mark.parametrize("recipe", ["l0", "l0_path, components, refit"], indirect=True)
 def test_a_loss_that_rises_does_not_end_a_fit(X, recipe):
-    result = recipe(X, R, tol=1e-4)
-    changes = np.diff(result.losses) / result.losses[:-1]
-    assert changes.max() > 1e-4
-    assert np.all(np.abs(changes[:-1]) > 1e-4)
-    assert abs(changes[-1]) <= 1e-4
+    result = recipe(X, R, tol=1e-2)
+    rises = np.flatnonzero(np.diff(result.losses) > 1e-4 * result.losses[:-1]) + 1
+    assert rises.size
+    assert not result.converged or rises[-1] < result.n_iter
 
 
 SOLVES = [

@@ -107,7 +107,7 @@ def test_bad_values_are_named_by_their_own_row_where_a_start_finds_them(X, tmp_p
 
 
 def test_bad_values_are_named_in_transform(X, tmp_path):
-    model = pw.SparseNMF(R, random_state=0, max_iter=3, tol=1, memory_limit=fifth(X)).fit(X)
+    model = pw.SparseNMF(R, random_state=0, max_iter=3, tol=0, memory_limit=fifth(X)).fit(X)
     X[50, 2] = np.nan
     for ask in (model.transform, model.score):
         with pytest.raises(ValueError, match=r"^chunk .*row 50, column 2"):

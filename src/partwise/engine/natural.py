@@ -105,20 +105,21 @@ def short_fit(data: Matrix, factors: list[Array], components: Sets, max_iter: in
 def excerpt(data: Matrix | Chunked) -> Matrix | None:
     """Some samples and features of X, evenly spaced and not all zero; None if there are none.
 
-    They are the same for any kind of data.
+    They are the same for any kind of data, unless samples are zero: data in chunks does not know these beforehand.
     """
-    some = data.subset(evenly(np.arange(data.shape[0]), SAMPLES))
-    rows = np.flatnonzero(some.sqnorms(0))
+    if isinstance(data, Chunked):
+        data = data.subset(evenly(np.arange(data.shape[0]), SAMPLES))
+    rows = evenly(np.flatnonzero(data.sqnorms(0)), SAMPLES)
     if not rows.size:
         return None
-    some = some.subset(rows)
+    some = data.subset(rows)
     features = evenly(np.flatnonzero(some.sqnorms(1)), FEATURES)
-    return some.subset(slice(None), features) if features.size else None
+    return some.subset(slice(None), features) if len(features) < some.shape[1] else some
 
 
 def evenly(which: Array, most: int) -> Array:
     """At most ``most`` of ``which``, evenly spaced."""
-    return which[np.linspace(0, len(which) - 1, min(len(which), most)).astype(int)]
+    return which[np.linspace(0, len(which) - 1, min(len(which), most)).round().astype(int)]
 
 
 def advise(data: Data, sets: Sets) -> None:

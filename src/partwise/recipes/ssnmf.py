@@ -88,7 +88,8 @@ def ssnmf(
     ((16, 64), True)
     """
     faithful = as_switch(faithful, "faithful")
-    faster = as_accelerate(accelerate) and not faithful and solver in (None, "hals")
+    hals = solver is None or (isinstance(solver, str) and solver == "hals")
+    faster = as_accelerate(accelerate) and hals and not faithful
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)

@@ -224,7 +224,7 @@ class Task:
             return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
         def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
-            return fit(factors, blocks, max_iter=min(iterations, limits["max_iter"]), **few).factors
+            return fit(factors, blocks, max_iter=iterations, **few).factors
 
         if name == "gradual":
             return gradual(blocks, start, short)
