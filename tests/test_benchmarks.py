@@ -11,6 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 NUMBER = r"([+-]?[\d.]+(?:e[+-]?\d+)?|nan|inf)"
 TABLES = {  # (a row, where # is a finite number above zero, and how many rows there are at least)
+    "acceleration": [
+        (r"^digits +sparsity \S+ +to +5 iterations +#, to 20 iterations +# \(worst #\); largest rise", 3),
+        (r"^geometric mean # of the time", 1),
+    ],
     "cluster": [
         (r"^  (?:without Dask|one worker|two workers) +# ", 3),
         (r"^one worker ÷ (?:two workers|without Dask): #", 2),
@@ -59,9 +63,11 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^  ours at sparsity \.7 .* relative error #", 3),
         (r"^  ours, sparsity \S+ *, .* relative error #", 2),
     ],
+    "settling": [(r"^\w+ +sparsity \S+ +# iterations, .* cosines #, least #; changed", 4)],
     "starts": [
-        (r"^digits +sparsity # \w+ +error # \(worst #\), +\S+ % above the best; +# iterations", 12),
-        (r"^\w+ +mean +\S+ %, worst +\S+ % above the best$", 4),
+        (r"^digits +\w+ +#: auto \S+ # s, samples .*; auto ÷ \w+: time #; loss \w+, time \w+$", 4),
+        (r"^Swimmer at 0\.9: \d of 2 exact$", 1),
+        (r"^Swimmer with its own sparsities: \d of 2 exact; in the order of the list: True$", 1),
     ],
     "tensor": [
         (r"^  seed 0, (?:same start|own starts): error #; tensorly \S+ s, ours \S+ s", 2),
