@@ -3,8 +3,8 @@
     python benchmarks/acceleration.py [--quick] [--seeds 5] [--data NAME …] [--sparsity S …]
 
 The plain fit makes 200 iterations. The script prints the CPU time in which the default fit reaches its loss after 20
-and after 200 iterations, as a share of the time of the plain fit (one thread, start included, medians over the seeds), and
-the worst rise of the loss in one iteration. CBCL, ORL, newsgroups and cells are read from the folder given by
+and after 200 iterations, as a share of the time of the plain fit (one thread, start included, medians over the seeds),
+and the worst rise of the loss in one iteration. CBCL, ORL, newsgroups and cells are read from the folder given by
 PARTWISE_DATA, or from the user's cache; data that are missing are skipped.
 """
 

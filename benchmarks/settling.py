@@ -4,9 +4,9 @@
 
 For each data set and seed, the default fit is compared with the same fit run to the end: ``tol`` 1000 times smaller and
 ten times the default ``max_iter``. The script prints the number of iterations of both, the mean and the smallest cosine
-of matched components, and the share of samples whose strongest component differs; medians over the seeds. Targets: 0.99,
-0.95 and 3 %. CBCL, ORL, newsgroups and cells are read from the folder given by PARTWISE_DATA, or from the user's cache;
-data that are missing are skipped.
+of matched components, and the share of samples whose strongest component differs; medians over the seeds. Targets:
+0.99, 0.95 and 3 %. CBCL, ORL, newsgroups and cells are read from the folder given by PARTWISE_DATA, or from the user's
+cache; data that are missing are skipped.
 """
 
 from __future__ import annotations

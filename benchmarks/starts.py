@@ -6,8 +6,8 @@ Each start is followed by a fit with the default tolerance. "free" runs an uncon
 samples, and starts from it. For each data set, side and sparsity the script prints the median over the seeds of the
 final loss, relative to the best start, and of the CPU time, start included. Targets for "auto": at most 0.5 % above the
 best, in at most 1.2 × its time. For Swimmer it also counts the exact fits: at sparsity 0.9, and with the list of its
-true sparsities in random order. CBCL, ORL, newsgroups and cells are read from the folder given by PARTWISE_DATA, or from the
-user's cache; data that are missing are skipped.
+true sparsities in random order. CBCL, ORL, newsgroups and cells are read from the folder given by PARTWISE_DATA, or
+from the user's cache; data that are missing are skipped.
 """
 
 from __future__ import annotations
