@@ -109,7 +109,9 @@ class AcceleratedFit(WholeFit):
         new, own = [*ahead], [*grams]
         for mode in (first, last):
             stats = self.data.statistics(ahead, grams, mode)
-            new[mode], self.states[mode] = self.blocks[mode](ahead[mode], stats, self.states[mode])
+            new[mode], self.states[mode] = self.blocks[mode].from_ahead(
+                ahead[mode], stats, self.states[mode], self.factors[mode]
+            )
             own[mode] = gram(new[mode])
             if mode == first:
                 ahead[mode], grams[mode] = self.shifted(mode, new[mode], beta)
@@ -201,7 +203,7 @@ class AheadStep:
         current = np.asfortranarray(activations[:, -r:] if self.undo else activations[:, :r])
         known = activations.shape[1] > r and not self.undo
         ahead = np.array(activations[:, r : 2 * r] if known else current, order="F")
-        new, _ = self.block(ahead, chunk.sums([ahead, self.parts], [None, self.gram], 0), {})
+        new, _ = self.block.from_ahead(ahead, chunk.sums([ahead, self.parts], [None, self.gram], 0), {}, current)
         shifted = extrapolate(new, current, self.beta, np.empty_like(new))
         stats = chunk.sums([shifted, self.parts], [None, self.gram], 1)
         return np.hstack([new, shifted, current]), AheadSums(stats, gram(new), new.sum(axis=0, dtype=float))
@@ -264,7 +266,7 @@ class AcceleratedChunkedFit(ChunkedFit):
         """Make an iteration. Returns False if it would raise the loss; the next one must undo it."""
         assert self.ahead is not None
         beta, before = self.momentum.beta, self.statistics(1)
-        parts, self.states[1] = self.blocks[1](self.ahead, self.ahead_stats, self.states[1])
+        parts, self.states[1] = self.blocks[1].from_ahead(self.ahead, self.ahead_stats, self.states[1], self.factors[1])
         self.ahead = extrapolate(parts, self.factors[1], beta, self.spare)
         step = AheadStep(self.ahead, gram(self.ahead), self.blocks[0], beta, undo)
         sums: AheadSums = self.held.sweep(step)

@@ -36,6 +36,17 @@ class Block:
         """Return the improved factor and the new state of the update."""
         return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)
 
+    def from_ahead(self, ahead: Array, stats: Stats, state: State, current: Array) -> tuple[Array, State]:
+        """The same from a shifted factor, which need not be in the sets.
+
+        The update skips columns that the model does not depend on: these are taken from the ``current`` factor.
+        """
+        new, state = self(ahead, stats, state)
+        skipped = stats.penalised(l2=self.l2, rows=self.rows).divisors(new.dtype).diagonal() == 0
+        if skipped.any():
+            new[:, skipped] = current[:, skipped]
+        return new, state
+
     def penalty(self, factor: Array, own_gram: Array) -> float:
         """The penalty at ``factor``, whose Gram matrix is ``own_gram``."""
         return self.penalty_of(float(factor.sum(dtype=float)) if self.l1 else 0.0, own_gram)

@@ -360,7 +360,7 @@ class Watch:
             self.stop_reason = f"time limit of {self.max_time:g} s reached"
         elif self.n_iter >= self.max_iter:
             self.exhausted = self.tol > 0 or self.kkt_tol > 0
-            advice = " before converging; raise max_iter or tol" if self.exhausted else ""
+            advice = f" before converging; {self.fit.advice}" if self.exhausted else ""
             self.stop_reason = f"reached max_iter={self.max_iter}{advice}"
 
     def stopped_by_callback(self) -> bool:

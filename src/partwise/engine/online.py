@@ -91,6 +91,8 @@ class Epochs:
     first pass. The loss is the sum over the batches, each computed before its update of the components.
     """
 
+    advice = "raise max_iter, batch_size (components then fluctuate less) or tol"
+
     def __init__(
         self,
         data: Matrix | Chunked,

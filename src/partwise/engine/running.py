@@ -32,6 +32,11 @@ class RunningFit(Protocol):
         """The current factors. Activations may be `Held`, or None if they are not stored."""
         ...
 
+    @property
+    def advice(self) -> str:
+        """What to do if the fit runs out of iterations."""
+        ...
+
     def first_loss(self, mode: int) -> float:
         """The loss at the start. ``mode`` is the first to be updated."""
         ...
@@ -60,6 +65,7 @@ class Fit(ABC):
     """
 
     data: Data
+    advice = "raise max_iter or tol"
 
     def __init__(
         self,

@@ -1,0 +1,110 @@
+"""The default start: it does not freeze above the natural sparsity, and it gives levels to components they suit."""
+
+import numpy as np
+import pytest
+from catalogues import planted
+from chunked import Watched, seven
+
+import partwise as pw
+from partwise.datasets import swimmer
+from partwise.engine import natural
+from partwise.engine.validation import one_sided
+from partwise.recipes import staged
+
+SWIMMER = swimmer((20, 11), torso=10, limb=4)
+LIMITS = {"tol": 0, "max_iter": 12, "random_state": 0}
+
+
+@pytest.fixture(name="X")
+def planted_samples(rng):
+    return planted(rng, n=61, m=20).X
+
+
+@pytest.fixture
+def stages(monkeypatch):
+    """The iterations of the short fits of a start."""
+    found = []
+    factorize = staged.automatic
+
+    def watched(blocks, start, fit, natural):
+        return factorize(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n), natural)
+
+    monkeypatch.setattr("partwise.recipes.task.automatic", watched)
+    return found
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sparsity_near_the_natural_one_is_reached_exactly(seed):
+    """From samples alone, none of these fits is exact."""
+    assert pw.ssnmf(SWIMMER.X, 17, sparsity=0.9, random_state=seed).relative_error < 1e-6
+    assert pw.ssnmf(SWIMMER.X, 17, sparsity=0.9, random_state=seed, init="samples").relative_error > 0.01
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(4))
+def test_a_list_goes_to_the_components_that_it_suits_and_keeps_its_order(seed, rng):
+    levels = rng.permutation(pw.hoyer_sparsity(SWIMMER.components, axis=1))
+    result = pw.ssnmf(SWIMMER.X, 17, sparsity=[*levels], random_state=seed)
+    np.testing.assert_allclose(result.sparsity, levels, atol=1e-10)
+    assert result.relative_error < 1e-6
+
+
+def test_below_the_natural_sparsity_it_is_the_start_from_samples(X, stages):
+    a, b = (pw.ssnmf(X, 4, sparsity=0.1, init=init, **LIMITS) for init in ("auto", "samples"))
+    np.testing.assert_array_equal(a.components, b.components)
+    assert stages == []
+
+
+@pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])
+def test_far_above_it_the_sparsity_is_raised_in_stages(X, side, stages):
+    X = X + 0.5
+    result = pw.ssnmf(X, 4, **{side: 0.9}, **LIMITS)
+    assert stages == [staged.FREE, *[staged.EACH] * staged.STAGES]
+    found = result.sparsity if side == "sparsity" else result.activation_sparsity
+    np.testing.assert_allclose(found, 0.9, atol=1e-10)
+
+
+@pytest.mark.parametrize("sparsity", [0.9, (0.8, None), [0.3, 0.9, (0.5, 0.6), None]])
+def test_chunks_start_as_in_memory(X, sparsity, stages):
+    memory = pw.ssnmf(X, 4, sparsity=sparsity, **LIMITS)
+    assert stages
+    chunks = pw.ssnmf(Watched(X), 4, sparsity=sparsity, memory_limit=seven(X), **LIMITS)
+    np.testing.assert_allclose(chunks.components, memory.components, atol=1e-8)
+    np.testing.assert_allclose(chunks.losses, memory.losses, rtol=1e-8)
+
+
+def test_known_components_keep_their_place(X, stages):
+    known = np.full((4, 20), np.nan)
+    known[1] = X[3]
+    levels = [0.2, 0.5, 0.8, 0.4]
+    result = pw.ssnmf(X, 4, sparsity=levels, fixed_components=known, **LIMITS)
+    assert stages
+    np.testing.assert_array_equal(result.components[1], X[3])
+    np.testing.assert_allclose(result.sparsity[[0, 2, 3]], [0.2, 0.8, 0.4], atol=1e-10)
+
+
+def test_the_best_assignment_is_found():
+    """Components of different sparsity get the levels in their own order."""
+    parts = np.zeros((40, 3), order="F")
+    for j, size in enumerate((4, 30, 12)):
+        parts[:size, j] = 1
+    sets = one_sided(None, [0.2, 0.75, 0.5], 3, "fast")
+    activations, ordered = staged.assigned([np.eye(3, order="F"), parts], sets, 1)
+    np.testing.assert_array_equal(np.count_nonzero(ordered, axis=0), [30, 4, 12])
+    np.testing.assert_array_equal(activations, np.eye(3)[:, [1, 0, 2]])
+
+
+@pytest.mark.parametrize("X", [np.zeros((6, 9)), np.ones((1, 5)), np.eye(3), np.full((5, 4), 1e-60)])
+@pytest.mark.parametrize("sparsity", [0.9, [0.2, 0.9]])
+def test_odd_data_is_no_problem(X, sparsity):
+    result = pw.ssnmf(X, 2, sparsity=sparsity, max_iter=3, tol=0, random_state=0)
+    np.testing.assert_allclose(result.sparsity, sparsity, atol=1e-10)
+
+
+def test_the_natural_fit_is_made_once_for_the_same_data(X, monkeypatch):
+    calls = []
+    free_fit = natural.free_fit
+    monkeypatch.setattr(natural, "free_fit", lambda *args: calls.append(1) or free_fit(*args))
+    pw.SparseNMF(4, sparsity=0.9, n_init=3, max_iter=3, tol=0, random_state=0).fit(X)
+    assert len(calls) == 1
