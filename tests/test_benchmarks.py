@@ -74,6 +74,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^  (?:same start|own starts): # × tensorly's time", 2),
         (r"^  .*: match # \(median", 3),
     ],
+    "textcells": [(r"^generated counts scikit-learn +\S+ s, relative error #; ours from our start \S+ of its time", 1)],
 }
 
 

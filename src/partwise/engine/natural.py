@@ -26,6 +26,7 @@ from .validation import warn_user
 
 SAMPLES, FEATURES = 500, 2000  # an excerpt has at most so many
 ITERATIONS, BOUND_ITERATIONS = 20, 10  # without the constraint, and then with it
+ROUGHLY = 0.5  # the tolerance of these fits
 DENSER = 1.03  # a sparsity is too low if the relative error is this many times that of "at least this sparsity"
 SPARSER = 0.75  # it is too high if the components explain less than this share of what they explain without it
 
@@ -99,7 +100,7 @@ def free_fit(some: Matrix, r: int, seed: int) -> Natural:
 def short_fit(data: Matrix, factors: list[Array], components: Sets, max_iter: int) -> Result:
     """A few iterations, with a set for each component."""
     blocks = [Block(Sequential(2), s) for s in (Columns.same(Nonnegative(), len(components)), components)]
-    return factorize(data, factors, blocks, before=(0,), max_iter=max_iter, tol=0, accelerate=data.complete)
+    return factorize(data, factors, blocks, before=(0,), max_iter=max_iter, tol=ROUGHLY, accelerate=data.complete)
 
 
 def excerpt(data: Matrix | Chunked) -> Matrix | None:

@@ -16,7 +16,7 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.natural import advise, natural_fit
+from ..engine.natural import ROUGHLY, advise, natural_fit
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
@@ -218,7 +218,7 @@ class Task:
         limits: Mapping[str, Any],
     ) -> Factors:
         """Return initial factors from short fits."""
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": 0.0, "collect": False}
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
