@@ -70,10 +70,10 @@ def ssnmf(
         Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
         product.
     accelerate : {"auto", False}
-        Extrapolate both factors in the direction of their last change. A fit then mostly takes a fifth to a half of the
-        time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto" does so with
-        solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never does. While X is
-        read in chunks, activations then take three times the memory.
+        Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
+        fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
+        does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
+        does. If X is read in chunks, the activations then take three times the memory.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
