@@ -6,9 +6,10 @@ First, CPU time of an iteration in one thread, relative to the same fit of compl
 shapes of three data sets, with NaN at random. Fits of a few iterations take turns; medians over all iterations.
 
 Then, generated data (200 × 60, five components, noise 0.02; medians of five seeds) with entries missing at random,
-fitted with tol=1e-4 (at most 200 iterations, the defaults) and with tol=1e-6. Prints the number of iterations, the root
-mean squared error at the missing entries relative to the noise, and the time of an iteration relative to the same fit
-without missing entries, for an array with NaN and for a sparse matrix with an observed mask.
+fitted with the default limits and with tol=1e-6, both with at most 1000 iterations. Prints the
+number of iterations, the root mean squared error at the missing entries relative to the noise, and the time of an
+iteration relative to the same fit without missing entries, for an array with NaN and for a sparse matrix with an
+observed mask.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def factorize(
     balance : bool
         Give all factors but the first unit norm at the end, if sets and penalties allow it.
     accelerate : bool
-        Extrapolate both factors (matrices in memory without missing entries, two factors).
+        Extrapolate both factors (matrices without missing entries, in memory or in chunks; two factors).
     started : float
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int

@@ -39,8 +39,9 @@ class SparseNMF(CallbackSupport, Parts):
         Number of components.
     sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component: 0 is flat, 1 is a single nonzero feature. A *tuple* is an interval,
-        a *list* has one entry per component, None means no constraint. A component of sparsity s has at least
-        (√m − s(√m − 1))² nonzeros among m features.
+        a *list* has one entry per component, None means no constraint. Different entries of a list are assigned to the
+        components that they suit best, and the output keeps the order of the list. A component of sparsity s has at
+        least (√m − s(√m − 1))² nonzeros among m features.
     activation_sparsity : like ``sparsity``
         Sparsity of each component's activations over the training samples. It does not apply in `transform`, which
         solves for each sample separately. If ``sparsity`` is given too, the recipe is "bisparse", and the model is

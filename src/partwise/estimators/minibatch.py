@@ -45,7 +45,7 @@ class MiniBatchSparseNMF(Parts):
     ----------
     n_components : int, default=10
     sparsity : None, float, (lo, hi), or a list of n_components of these
-        As in `SparseNMF`.
+        As in `SparseNMF`, but the entries of a list belong to the initial components in their order.
     batch_size : int, default=1024
         Number of samples per batch in `fit`. `partial_fit` takes its argument as one batch.
     forget_factor : float, default=0.7
@@ -60,7 +60,7 @@ class MiniBatchSparseNMF(Parts):
         Initial components; "samples" chooses samples of the first batch that are far apart.
     max_iter : int, default=20
         Maximum number of passes over X in `fit`.
-    tol : float, default=0.1
+    tol : float, default=0.05
         Stop when the components have settled: at their present speed, as many passes over X again would change no
         component by more than ``tol`` times its norm. 0 disables this.
     shuffle : bool, default=True

@@ -55,8 +55,9 @@ def ssnmf(
     ----------
     sparsity, activation_sparsity : None, float, (lo, hi), or a list of n_components of these
         Hoyer sparsity in [0, 1] of each component (over the features), or of its activations (over the samples). A
-        *tuple* is an interval. Only one of the two can be given. The constrained side has unit norm, and the other side
-        carries the scale.
+        *tuple* is an interval. Different entries of a list are assigned to the components that they suit best, and the
+        output keeps the order of the list (with ``init="auto"``). Only one of the two can be given. The constrained
+        side has unit norm, and the other side carries the scale.
     faithful : bool
         Run exactly the paper's Algorithm 4: multiplicative updates, random column order, the paper's start, max_iter
         updates. The paper repeats its inner loops "until convergence"; here they are repeated ``component_sweeps`` and
@@ -69,9 +70,10 @@ def ssnmf(
         Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
         product.
     accelerate : {"auto", False}
-        Extrapolate both factors in the direction of their last change, which takes two to three times fewer iterations
-        (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto" does so with solver="hals",
-        for X in memory without missing entries, and unless ``kkt_tol`` is set; False never does.
+        Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
+        fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
+        does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
+        does. If X is read in chunks, the activations then take three times the memory.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 

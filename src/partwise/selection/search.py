@@ -74,8 +74,10 @@ def select(
         Share of the observed entries held out in each split. At least one entry stays in each row and column.
     n_splits, n_init : int
         Number of splits, and of starts per split. ``stability`` compares the starts with each other.
-    init, max_iter, tol
-        As in `partwise.ssnmf`, with the same defaults; ``init`` applies to the first sparsity of each path.
+    init : {"samples", "random", "gradual"}, optional
+        Start of the first sparsity of each path, by default as in `partwise.ssnmf`.
+    max_iter, tol
+        As in `partwise.ssnmf`, with the same defaults.
     missing, observed
         Missing entries, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
