@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
+from partwise.engine.options import TOL
 
 NOISE, R = 0.02, 5
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
@@ -95,7 +96,7 @@ def main() -> None:
             for limits in ({}, {"tol": 1e-6, "max_iter": 1000}):
                 iterations, errors, seconds = zip(*(run(s, share, sparse, **limits) for s in seeds), strict=True)
                 unit = plain.setdefault((sparse, bool(limits)), median(seconds))
-                line += f" | tol {limits.get('tol', 1e-4):g}: {median(iterations):4.0f} iterations, "
+                line += f" | tol {limits.get('tol', TOL):g}: {median(iterations):4.0f} iterations, "
                 line += f"error {median(errors):.2f} × noise, iteration {median(seconds) / unit:.1f} × plain"
             print(line)
 

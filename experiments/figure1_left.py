@@ -64,7 +64,7 @@ def run(size: Size, tell: Tell) -> Rows:
             rows += features(source, method, seed, estimator.components_, perf_counter() - began)
         tell((seed + 0.8) / size.seeds, f"seed {seed}: {OURS}")
         start = shared_start(source.X, size.rank, SPARSITY, seed)
-        result = DEFAULT.fit(source.X, size.rank, SPARSITY, start, tol=1e-4, max_iter=size.updates)
+        result = DEFAULT.fit(source.X, size.rank, SPARSITY, start, tol=0.05, max_iter=size.updates)
         rows += features(source, OURS, seed, result.components, float(result.times[-1]))
     return rows
 

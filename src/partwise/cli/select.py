@@ -42,7 +42,7 @@ OPTIONS: dict[str, Flag] = {
     "holdout": Flag(float, "share of the entries to hide", "0.1"),
     "n_splits": Flag(int, "number of random sets of hidden entries", "3"),
     "n_init": Flag(int, "number of starts for each model", "3"),
-    "init": Flag(("samples", "random", "gradual"), "start of the first fit in each series", "samples"),
+    "init": Flag(("auto", "samples", "random", "gradual"), "start of the first fit in each series", "auto"),
     **{name: FLAGS[name] for name in ("max_iter", "tol", "missing")},
     "n_jobs": Flag(int, "number of processes; -1: one per core", "1"),
     "random_state": FLAGS["random_state"],

@@ -30,7 +30,7 @@ class Plan:
     side: str
     holdout: float
     n_init: int
-    init: str | None
+    init: str
     max_iter: int | None  # None: the default of the recipe
     tol: float | None
     seed: int

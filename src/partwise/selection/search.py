@@ -39,7 +39,7 @@ def select(
     holdout: float = 0.1,
     n_splits: int = 3,
     n_init: int = 3,
-    init: str | None = None,
+    init: str = "auto",
     max_iter: int | None = None,
     tol: float | None = None,
     missing: Literal["error", "em"] = "error",
@@ -74,7 +74,7 @@ def select(
         Share of the observed entries held out in each split. At least one entry stays in each row and column.
     n_splits, n_init : int
         Number of splits, and of starts per split. ``stability`` compares the starts with each other.
-    init : {"samples", "random", "gradual"}, optional
+    init : {"auto", "samples", "random", "gradual"}
         Start of the first sparsity of each path, by default as in `partwise.ssnmf`.
     max_iter, tol
         As in `partwise.ssnmf`, with the same defaults.
@@ -112,7 +112,7 @@ def select(
         "side": as_choice(side, "side", SIDES),
         "holdout": as_share(holdout),
         "n_init": as_count(n_init, "n_init"),
-        "init": None if init is None else as_choice(init, "init", ("samples", "random", "gradual")),
+        "init": as_choice(init, "init", ("auto", "samples", "random", "gradual")),
         "max_iter": None if max_iter is None else as_count(max_iter, "max_iter"),
         "tol": None if tol is None else as_amount(tol, "tol"),
     }
