@@ -76,10 +76,8 @@ def main() -> None:
                 flush=True,
             )
     reached = [share for share in shares if share < np.inf]
-    print(
-        f"geometric mean {np.exp(np.mean(np.log(reached))):.2f} of the time of the plain iteration, over the {len(reached)} "
-        f"of {len(shares)} rows whose median is finite"
-    )
+    mean, finite = np.exp(np.mean(np.log(reached))), f"{len(reached)} of {len(shares)} rows that are finite"
+    print(f"geometric mean {mean:.2f} of the time of the plain iteration, over the {finite}")
 
 
 if __name__ == "__main__":

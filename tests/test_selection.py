@@ -120,7 +120,7 @@ def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
     pw.select(X, 2, [0.5, (0.2, 0.6), None, 0.2, (None, 0.4), 0.2], **{**QUICK, "n_splits": 1})
     assert [sparsity for _, sparsity, _ in calls] == [None, (None, 0.4), 0.2, (0.2, 0.6), 0.5] * 2
     for (_, _, before), (start, sparsity, _) in pairwise(calls):
-        assert start is None if sparsity is None else start[0] is before.activations
+        assert start == "auto" if sparsity is None else start[0] is before.activations
 
 
 @pytest.mark.parametrize("given", [{}, {"max_iter": 7}, {"tol": 0.01}])
