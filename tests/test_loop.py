@@ -95,6 +95,15 @@ def test_it_stops_at_tol(X, tol):
     assert min(paces[:-1]) > tol
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
+def test_data_of_exact_rank_converge(scale, rng):
+    """A loss that falls towards zero for ever need not settle."""
+    X = scale * rng.random((60, 4)) @ rng.random((4, 30))
+    result = pw.ssnmf(X, 4, random_state=0, max_iter=3000)
+    assert result.converged
+    assert result.relative_error < 1e-5
+
+
 def test_it_does_not_stop_while_known_components_wait_for_their_activations(X):
     """Components that do not move are no reason to stop: the activations must settle, too."""
     known = np.random.default_rng(0).random((3, X.shape[1]))

@@ -32,6 +32,7 @@ from .summary import summary
 
 WINDOW = 10  # the pace of a fit is measured over the last tenth of its iterations
 SOON = 10  # and extrapolated over at least so many
+NEGLIGIBLE = 0.5e-10  # of ‖X‖²: a loss below this need not settle further
 
 
 @dataclass(frozen=True)
@@ -347,7 +348,9 @@ class Watch:
         arrays = self.fit.moving()
         if past is not None:
             turns = [largest_turn(before, now) for before, now in zip(past.arrays, arrays, strict=True)]
-            fall = abs(past.loss - loss) / past.loss if past.loss else 0.0
+            least = NEGLIGIBLE * self.fit.data.sqnorm if self.fit.data.squared else 0.0
+            size = max(past.loss, least)
+            fall = abs(past.loss - loss) / size if size else 0.0
             self.pace = max(*turns, fall) * max(n_iter, SOON) / steps
         self.past = Past(n_iter, loss, [a.copy(order="F") for a in arrays])
 

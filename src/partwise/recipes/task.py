@@ -194,12 +194,12 @@ class Task:
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
-        with interrupts():
+        with interrupts() as interrupted:
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif name in ("gradual", "auto"):
-                factors = self.staged(name, blocks, more, scaled, fit, limits)
+                factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
             else:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
@@ -216,15 +216,16 @@ class Task:
         scaled: int | None,
         fit: Callable[..., Result],
         limits: Mapping[str, Any],
+        interrupted: Sequence[int],
     ) -> Factors:
-        """Return initial factors from short fits."""
+        """Return initial factors from short fits. After Ctrl-C, the remaining ones are left out."""
         few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
         def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
-            return fit(factors, blocks, max_iter=iterations, **few).factors
+            return factors if interrupted else fit(factors, blocks, max_iter=iterations, **few).factors
 
         if name == "gradual":
             return gradual(blocks, start, short)
