@@ -93,8 +93,17 @@ def test_known_components_stay_bit_for_bit(X, pace):
     np.testing.assert_array_equal(result.components[:2], known)
 
 
+def test_known_components_that_nothing_uses_do_not_turn_it_off(X, monkeypatch):
+    calls = []
+    advance = accelerated.AcceleratedFit.advance
+    monkeypatch.setattr(accelerated.AcceleratedFit, "advance", lambda *args: calls.append(1) or advance(*args))
+    X[:, -1], known = 0, np.eye(20)[-1:]
+    pw.ssnmf(X, 4, fixed_components=known, max_iter=10, tol=0, random_state=0)
+    assert len(calls) >= 10
+
+
 @pytest.mark.parametrize("options", [{"solver": "pivot"}, {"faithful": True}, {"kkt_tol": 1e-9}, {"accelerate": False}])
-def test_where_it_is_off(X, options, undone, monkeypatch):
+def test_where_it_is_off(X, options, monkeypatch):
     monkeypatch.setattr(accelerated.AcceleratedFit, "__init__", None)
     pw.ssnmf(X, 3, sparsity=0.5, max_iter=3, tol=0, random_state=0, init="random", **options)
 

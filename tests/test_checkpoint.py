@@ -301,6 +301,18 @@ def test_a_fit_may_go_on_where_the_data_lies_elsewhere(path, later, missing):
         np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.parametrize("later", ["in memory", "in chunks"])
+def test_known_components_may_go_on_elsewhere(path, later):
+    """What must settle is another array in chunks than in memory."""
+    here, there = {"X": X}, in_chunks(X, path)
+    first, second = (there, here) if later == "in memory" else (here, there)
+    asked = {"n_components": 4, "fixed_components": X[:4], "random_state": 0, "tol": 1e-9}
+    pw.ssnmf(**asked, **first, max_iter=5, checkpoint=path)
+    found = pw.ssnmf(**asked, **second, max_iter=9, resume_from=path)
+    whole = pw.ssnmf(**asked, **second, max_iter=9)
+    np.testing.assert_allclose(found.activations, whole.activations, rtol=1e-6, atol=1e-8)
+
+
 def test_another_recipe_is_refused(path):
     pw.nsnmf(X, 4, theta=0.5, max_iter=3, tol=0, checkpoint=path)
     with pytest.raises(ValueError, match=r"theta was 0.5 in the checkpoint and is 0.2 now"):

@@ -24,10 +24,10 @@ def planted_samples(rng):
 def stages(monkeypatch):
     """The iterations of the short fits of a start."""
     found = []
-    factorize = staged.automatic
+    automatic = staged.automatic
 
     def watched(blocks, start, fit, natural):
-        return factorize(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n), natural)
+        return automatic(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n), natural)
 
     monkeypatch.setattr("partwise.recipes.task.automatic", watched)
     return found
@@ -48,6 +48,21 @@ def test_a_list_goes_to_the_components_that_it_suits_and_keeps_its_order(seed, r
     result = pw.ssnmf(SWIMMER.X, 17, sparsity=[*levels], random_state=seed)
     np.testing.assert_allclose(result.sparsity, levels, atol=1e-10)
     assert result.relative_error < 1e-6
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("others", [None, (None, 0.4)])
+@pytest.mark.parametrize("place", range(4))
+def test_the_place_in_a_list_with_open_levels_does_not_matter(place, others):
+    """One narrow and three broad components: the narrow level finds the narrow one, wherever it stands."""
+    rng, t = np.random.default_rng(1), np.linspace(0, 1, 60)
+    parts = np.vstack([np.r_[1, 1, np.zeros(58)], *[np.exp(-((t - c) ** 2) / 0.08) for c in (0.2, 0.5, 0.8)]])
+    X = (rng.random((200, 4)) * (rng.random((200, 4)) < 0.6)) @ parts + 0.01 * rng.random((200, 60))
+    levels = [others] * 4
+    levels[place] = float(pw.hoyer_sparsity(parts[0]))
+    result = pw.ssnmf(X, 4, sparsity=levels, random_state=0)
+    assert result.relative_error < 0.02
+    assert result.sparsity[place] == pytest.approx(levels[place], abs=1e-10)
 
 
 def test_below_the_natural_sparsity_it_is_the_start_from_samples(X, stages):

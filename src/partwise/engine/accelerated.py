@@ -23,7 +23,7 @@ import numpy as np
 from ..data import Matrix
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
-from ..statistics import Array, Stats, as_factor, dead_components, gram, inner
+from ..statistics import Array, Stats, as_factor, gram, inner
 from .blocks import Block
 from .chunked_fit import ChunkedFit
 from .running import Snapshot, WholeFit
@@ -91,7 +91,7 @@ class AcceleratedFit(WholeFit):
     def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one iteration. The residual is not measured, because the updates start from shifted factors."""
         assert not measure
-        if len(order) < 2 or (self.reviving is not None and self.revivals and dead_components(self.grams).size):
+        if len(order) < 2 or (self.reviving is not None and self.revivals and self.unused().size):
             self.ahead, self.momentum = None, replace(self.momentum, count=1)
             super().step(order)
             self.value = super().loss(order[-1])
@@ -250,7 +250,7 @@ class AcceleratedChunkedFit(ChunkedFit):
 
     def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one iteration, with one pass over X."""
-        if len(order) < 2 or (self.reviving is not None and self.revivals and dead_components(self.grams).size):
+        if len(order) < 2 or (self.reviving is not None and self.revivals and self.unused().size):
             self.held.cut, self.ahead = self.ahead is not None, None
             self.momentum = replace(self.momentum, count=1)
             super().step(order)

@@ -314,7 +314,8 @@ class Watch:
     ) -> None:
         """Continue from a history and its elapsed time. Sets ``stop_reason`` if a stopping rule already applies."""
         self.losses, self.times, self.residual, self.pace = losses.tolist(), times.tolist(), residual, pace
-        self.past = None if past is None else Past(since, self.losses[since], past)
+        if past is not None and [a.shape for a in past] == [a.shape for a in self.fit.moving()]:  # else of another kind
+            self.past = Past(since, self.losses[since], past)
         self.started = clock() - self.times[-1]
         self.apply_rules()
 

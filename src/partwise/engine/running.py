@@ -129,9 +129,13 @@ class Fit(ABC):
 
     def dead(self) -> Array:
         """Dead components, limited to the number of restarts that are left."""
-        dead = np.setdiff1d(dead_components(self.grams), self.kept)[: self.revivals]
+        dead = self.unused()[: self.revivals]
         self.revivals -= len(dead)
         return dead
+
+    def unused(self) -> Array:
+        """Dead components that are not known."""
+        return np.setdiff1d(dead_components(self.grams), self.kept)
 
     def finish(self) -> None:  # noqa: B027
         """Drop what only a next iteration would need."""

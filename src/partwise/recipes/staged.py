@@ -55,7 +55,7 @@ def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Cal
     factors = assigned(factors, sets, mode)
     usual = np.nan_to_num(hoyer_sparsity(factors[mode], axis=0))
     asked = levels(sets[mode])
-    far = len({*asked.values()}) == 1 and max(asked.values()) > np.median(usual[[*asked]]) + FAR
+    far = not differ([*asked.values()]) and max(asked.values()) > np.median(usual[[*asked]]) + FAR
     for stage in range(1, STAGES + 1) if far else ():
         raised = [*blocks]
         raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], usual, stage / (STAGES + 1)))
@@ -73,13 +73,18 @@ def levels(sets: Sets) -> dict[int, float]:
 def demanding(sets: Sets, mode: int, natural: Callable[[], Natural | None]) -> bool:
     """Whether a requested sparsity is above that of unconstrained components, or differs between components."""
     asked = levels(sets)
-    if len({*asked.values()}) > 1:
+    if differ([sets[j] for j in range(len(sets)) if j not in sets.kept]):
         return True
     found = natural()
     if found is None:
         return False
     usual = found.sparsity if mode else found.activation_sparsity
     return bool(usual.size) and max(asked.values()) > float(np.median(usual)) - MARGIN
+
+
+def differ(some: Sequence[object]) -> bool:
+    """Whether these are not all equal."""
+    return any(one != some[0] for one in some[1:])
 
 
 def unconstrained(sets: Sets) -> Columns:
@@ -106,15 +111,20 @@ def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
     Projecting component j, of squared norm s, to a set of unit vectors y removes s − (its largest part along y)² from
     the model. The sum of these is minimised over all assignments. Components with known columns stay where they are.
     """
-    kept, asked = {j for s in sets for j in s.kept}, levels(sets[mode])
-    free = np.array([j for j in asked if j not in kept], dtype=int)
-    if len({asked[j] for j in free.tolist()}) < 2:
+    kept = {j for s in sets for j in s.kept}
+    free = np.array([j for j in range(len(sets[mode])) if j not in kept], dtype=int)
+    if not differ([sets[mode][j] for j in free.tolist()]):
         return factors
     sizes = np.prod([gram(f).diagonal() for f in factors], axis=0)
     norms = np.linalg.norm(factors[mode], axis=0)
     costs = np.zeros((len(free), len(free)))
-    for one in {sets[mode][j] for j in free.tolist()}:
+    done: list[int] = []
+    for i in free.tolist():
+        one = sets[mode][i]
         same = [place for place, j in enumerate(free.tolist()) if sets[mode][j] == one]
+        if same[0] in done:
+            continue
+        done.append(same[0])
         for row, j in enumerate(free.tolist()):
             unit = factors[mode][:, j].astype(float) / max(norms[j], np.finfo(float).tiny)
             nearest = np.asarray(one(unit), dtype=float)

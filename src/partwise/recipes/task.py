@@ -218,14 +218,15 @@ class Task:
         limits: Mapping[str, Any],
         interrupted: Sequence[int],
     ) -> Factors:
-        """Return initial factors from short fits. After Ctrl-C, the remaining ones are left out."""
+        """Return initial factors from short fits. After Ctrl-C or max_time, the remaining ones are left out."""
         few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
         def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
-            return factors if interrupted else fit(factors, blocks, max_iter=iterations, **few).factors
+            over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
+            return factors if interrupted or over else fit(factors, blocks, max_iter=iterations, **few).factors
 
         if name == "gradual":
             return gradual(blocks, start, short)
