@@ -96,7 +96,7 @@ def test_known_components_stay_bit_for_bit(X, pace):
 def test_known_components_that_nothing_uses_do_not_turn_it_off(X, monkeypatch):
     calls = []
     advance = accelerated.AcceleratedFit.advance
-    monkeypatch.setattr(accelerated.AcceleratedFit, "advance", lambda *args: calls.append(1) or advance(*args))
+    monkeypatch.setattr(accelerated.AcceleratedFit, "advance", lambda *a, **k: calls.append(1) or advance(*a, **k))
     X[:, -1], known = 0, np.eye(20)[-1:]
     pw.ssnmf(X, 4, fixed_components=known, max_iter=10, tol=0, random_state=0)
     assert len(calls) >= 10

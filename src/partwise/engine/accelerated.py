@@ -15,8 +15,10 @@ Neural Computation 31 (2019).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, as_factor, gram, inner
 from .blocks import Block
 from .chunked_fit import ChunkedFit
-from .running import Snapshot, WholeFit
+from .running import Fit, Snapshot, WholeFit
 from .starts import Factors
 
 CAP, GROWTH, SHRINK, TOP = 0.6, 1.01, 0.8, 0.9  # of the largest β; benchmarks/acceleration.py
@@ -54,56 +56,94 @@ class Momentum:
         return Momentum(1, self.cap * SHRINK)
 
 
-class AcceleratedFit(WholeFit):
-    """A fit of a matrix in memory, with extrapolation.
-
-    ``ahead`` are the shifted factors, None at the start and after a restart of dead components.
-    ``product`` is X·F₁ at the first of the current factors, and ``value`` the loss.
-    """
+class Extrapolating(Fit):
+    """The base class of accelerated fits. ``value`` is the loss; ``ahead`` is what is shifted, None if nothing is."""
 
     momentum = Momentum()
-    ahead: Factors | None = None
-    product: Array | None = None
+    ahead: Any = None
     value = np.inf
 
     def snapshot(self) -> Snapshot:
         """The state that the next iteration depends on."""
         own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
-        shifted = {} if self.ahead is None else {"ahead": self.ahead, "product": self.product}
-        return {**super().snapshot(), **own, **shifted}
+        return {**super().snapshot(), **own}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
         super().restore(snapshot)
         self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
-        if "ahead" in snapshot:
-            product = snapshot.get("product")
-            if product is None:  # of a fit in chunks
-                product = self.data.statistics(self.factors, self.grams, 0).cross.copy(order="F")
-            self.begin([*map(as_factor, snapshot["ahead"])], product)
-
-    def begin(self, ahead: Factors, product: Array | None = None) -> None:
-        """Continue from these shifted factors."""
-        self.ahead, self.product = ahead, product
-        self.ahead_grams = [gram(f) for f in ahead]
-        self.spare = [np.empty_like(f) for f in ahead]
 
     def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one iteration. The residual is not measured, because the updates start from shifted factors."""
         assert not measure
         if len(order) < 2 or (self.reviving is not None and self.revivals and self.unused().size):
-            self.ahead, self.momentum = None, replace(self.momentum, count=1)
+            self.forget()
+            self.momentum = replace(self.momentum, count=1)
             super().step(order)
-            self.value = super().loss(order[-1])
+            self.value = super().loss(order[-1])  # type: ignore[safe-super]
             return np.inf
         if self.ahead is None:
-            self.begin([f.copy(order="F") for f in self.factors])
-        if not self.advance(*order):
-            self.advance(*order)
+            self.begin()
+        first, last = order
+        if not self.advance(first, last):
+            self.advance(first, last, undo=True)
         return np.inf
 
-    def advance(self, first: int, last: int) -> bool:
-        """Make an iteration. Returns False if it would raise the loss; it is then undone."""
+    @abstractmethod
+    def begin(self) -> None:
+        """Start from the current factors."""
+
+    @abstractmethod
+    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+        """Make an iteration. Returns False if it would raise the loss: the next call must then ``undo`` it."""
+
+    def forget(self) -> None:
+        """Forget what is shifted."""
+        self.ahead = None
+
+    def first_loss(self, mode: int) -> float:
+        """The loss at the start."""
+        super().first_loss(mode)  # type: ignore[safe-super]
+        self.value = super().loss(mode)  # type: ignore[safe-super]
+        return self.value
+
+    def loss(self, mode: int) -> float:
+        """The loss at the current factors."""
+        return self.value
+
+
+class AcceleratedFit(Extrapolating, WholeFit):
+    """A fit of a matrix in memory. ``ahead`` are the shifted factors, and ``product`` is X·F₁ at the current F₁."""
+
+    ahead: Factors | None = None
+    product: Array | None = None
+
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on."""
+        shifted = {} if self.ahead is None else {"ahead": self.ahead, "product": self.product}
+        return {**super().snapshot(), **shifted}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot. The fit must have been created with its factors."""
+        super().restore(snapshot)
+        if "ahead" in snapshot:
+            product = snapshot.get("product")
+            if product is None:  # of a fit in chunks, which updates the activations last
+                product = self.data.statistics(self.factors, self.grams, 0).cross.copy(order="F")
+            self.shift_to([*map(as_factor, snapshot["ahead"])], product)
+
+    def begin(self) -> None:
+        """Start from the current factors."""
+        self.shift_to([f.copy(order="F") for f in self.factors])
+
+    def shift_to(self, ahead: Factors, product: Array | None = None) -> None:
+        """Continue from these shifted factors."""
+        self.ahead, self.product = ahead, product
+        self.ahead_grams = [gram(f) for f in ahead]
+        self.spare = [np.empty_like(f) for f in ahead]
+
+    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+        """Make an iteration. Returns False if it would raise the loss; it is then undone at once."""
         assert self.ahead is not None
         beta, ahead, grams = self.momentum.beta, self.ahead, self.ahead_grams
         new, own = [*ahead], [*grams]
@@ -146,16 +186,6 @@ class AcceleratedFit(WholeFit):
             fitted = (fitted + beta * inner(factors[last], self.product)) / (1 + beta)
         penalties = sum(b.penalty(f, g) for b, f, g in zip(self.blocks, factors, grams, strict=True))
         return float(0.5 * stats.sqnorm - fitted + 0.5 * np.vdot(*grams)) + penalties
-
-    def first_loss(self, mode: int) -> float:
-        """The loss at the start."""
-        super().first_loss(mode)
-        self.value = super().loss(mode)
-        return self.value
-
-    def loss(self, mode: int) -> float:
-        """The loss at the current factors."""
-        return self.value
 
 
 def extrapolate(now: Array, before: Array, beta: float, out: Array) -> Array:
@@ -209,61 +239,51 @@ class AheadStep:
         return np.hstack([new, shifted, current]), AheadSums(stats, gram(new), new.sum(axis=0, dtype=float))
 
 
-class AcceleratedChunkedFit(ChunkedFit):
+class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
     """The same for X in chunks. Shifted and previous activations stay with the chunks, next to the activations.
 
     ``ahead`` are the shifted components, and ``ahead_stats`` their statistics at the shifted activations.
     """
 
-    momentum = Momentum()
     ahead: Array | None = None
-    value = np.inf
 
     def snapshot(self) -> Snapshot:
         """The state that the next iteration depends on."""
-        own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
         if self.ahead is None:
-            return {**super().snapshot(), **own}
+            return super().snapshot()
         r, wide, stats = self.factors[1].shape[1], self.held.collected(), self.ahead_stats
         factors, ahead = [wide[:, :r], self.factors[1]], [wide[:, r : 2 * r], self.ahead]
         shifted = {"factors": factors, "ahead": ahead, "ahead_sums": [stats.cross, stats.gram]}
-        return {**super().snapshot(), **own, **shifted}
+        return {**super().snapshot(), **shifted}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
         super().restore(snapshot)
-        self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
         if "ahead" not in snapshot:
             return
         activations, parts = snapshot["ahead"]
         self.held.sweep(Beside(activations))
-        self.begin(parts)
+        self.shift_to(parts)
         if "ahead_sums" in snapshot:
             cross, own = snapshot["ahead_sums"]
             self.ahead_stats = Stats(cross, own, self.data.sqnorm)
         else:  # of a fit in memory
             self.ahead_stats = self.data.with_sqnorm(self.held.sweep(SumAhead(parts)))
 
-    def begin(self, ahead: Array) -> None:
+    def begin(self) -> None:
+        """Start from the current factors."""
+        self.shift_to(self.factors[1].copy(order="F"))
+
+    def shift_to(self, ahead: Array) -> None:
         """Continue from these shifted components."""
         self.ahead, self.spare, self.ahead_stats = ahead, np.empty_like(ahead), self.statistics(1)
 
-    def step(self, order: Sequence[int], measure: bool = False) -> float:
-        """Make one iteration, with one pass over X."""
-        if len(order) < 2 or (self.reviving is not None and self.revivals and self.unused().size):
-            self.held.cut, self.ahead = self.ahead is not None, None
-            self.momentum = replace(self.momentum, count=1)
-            super().step(order)
-            self.value = super().loss(order[-1])
-            return np.inf
-        if self.ahead is None:
-            self.begin(self.factors[1].copy(order="F"))
-        if not self.advance(undo=False):
-            self.advance(undo=True)
-        return np.inf
+    def forget(self) -> None:
+        """Keep only the activations themselves."""
+        self.held.cut, self.ahead = self.ahead is not None, None
 
-    def advance(self, undo: bool) -> bool:
-        """Make an iteration. Returns False if it would raise the loss; the next one must undo it."""
+    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+        """Make an iteration, with one pass over X, which undoes the last one first if it was too far."""
         assert self.ahead is not None
         beta, before = self.momentum.beta, self.statistics(1)
         parts, self.states[1] = self.blocks[1].from_ahead(self.ahead, self.ahead_stats, self.states[1], self.factors[1])
@@ -284,14 +304,9 @@ class AcceleratedChunkedFit(ChunkedFit):
         self.momentum = self.momentum.after_fall()
         return True
 
-    def first_loss(self, mode: int) -> float:
-        """The loss at the start."""
-        self.value = super().first_loss(mode)
-        return self.value
-
     def finish(self) -> None:
-        """Keep only the activations themselves."""
-        self.held.cut = self.ahead is not None
+        """Drop what only a next iteration would need."""
+        self.forget()
 
 
 @dataclass(frozen=True)
