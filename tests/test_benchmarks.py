@@ -21,7 +21,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^components differ by at most (?:0\.0e\+00|\d\.\de-(?:0[89]|[1-9]\d))$", 1),
     ],
     "coldstart": [
-        (r"^first fit, float(?:64|32) +# s +# compiled: solve, ", 2),
+        (r"^first fit, float(?:64|32) +# s +# compiled: \w+, ", 2),
         (r"^with a filled cache +# s +0 compiled: $", 1),
         (r"^then \S.* # s +\d+ compiled: ", 2),
     ],
@@ -35,7 +35,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     ],
     "missing": [
         (r"^\w+, .*, float(?:64|32): complete # ms; missing 0%: # ×, 10%: # ×, 30%: # ×, 50%: # ×, 90%: # ×$", 4),
-        (r"% missing \| tol 0\.0001: +# iterations, .* iteration # × plain \| tol 1e-06: +# iterations", 10),
+        (r"% missing \| tol 0\.05: +# iterations, .* iteration # × plain \| tol 1e-06: +# iterations", 10),
         (r"[1357]0% missing .* error # × noise.* error # × noise", 8),
     ],
     "outofcore": [

@@ -150,7 +150,11 @@ class AcceleratedFit(Extrapolating, WholeFit):
         for mode in (first, last):
             stats = self.data.statistics(ahead, grams, mode)
             new[mode], self.states[mode] = self.blocks[mode].from_ahead(
-                ahead[mode], stats, self.states[mode], self.factors[mode]
+                ahead[mode],
+                stats,
+                self.states[mode],
+                self.factors[mode],
+                self.grams[last] if mode == first else own[first],
             )
             own[mode] = gram(new[mode])
             if mode == first:
@@ -218,11 +222,13 @@ class AheadSums:
 class AheadStep:
     """Update the activations of a chunk, which are followed by shifted and by previous activations, if they are known.
 
-    With ``undo``, the last step is undone first.
+    ``parts`` are the shifted components and ``gram`` is their Gram matrix; ``own_gram`` is that before the shift. With
+    ``undo``, the last step is undone first.
     """
 
     parts: Array
     gram: Array
+    own_gram: Array
     block: Block
     beta: float
     undo: bool
@@ -233,7 +239,8 @@ class AheadStep:
         current = np.asfortranarray(activations[:, -r:] if self.undo else activations[:, :r])
         known = activations.shape[1] > r and not self.undo
         ahead = np.array(activations[:, r : 2 * r] if known else current, order="F")
-        new, _ = self.block.from_ahead(ahead, chunk.sums([ahead, self.parts], [None, self.gram], 0), {}, current)
+        stats = chunk.sums([ahead, self.parts], [None, self.gram], 0)
+        new, _ = self.block.from_ahead(ahead, stats, {}, current, self.own_gram)
         shifted = extrapolate(new, current, self.beta, np.empty_like(new))
         stats = chunk.sums([shifted, self.parts], [None, self.gram], 1)
         return np.hstack([new, shifted, current]), AheadSums(stats, gram(new), new.sum(axis=0, dtype=float))
@@ -286,11 +293,13 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         """Make an iteration, with one pass over X, which undoes the last one first if it was too far."""
         assert self.ahead is not None
         beta, before = self.momentum.beta, self.statistics(1)
-        parts, self.states[1] = self.blocks[1].from_ahead(self.ahead, self.ahead_stats, self.states[1], self.factors[1])
+        parts, self.states[1] = self.blocks[1].from_ahead(
+            self.ahead, self.ahead_stats, self.states[1], self.factors[1], self.grams[0]
+        )
         self.ahead = extrapolate(parts, self.factors[1], beta, self.spare)
-        step = AheadStep(self.ahead, gram(self.ahead), self.blocks[0], beta, undo)
-        sums: AheadSums = self.held.sweep(step)
-        self.ahead_stats, grams = self.data.with_sqnorm(sums.stats), [sums.gram, gram(parts)]
+        own = gram(parts)
+        sums: AheadSums = self.held.sweep(AheadStep(self.ahead, gram(self.ahead), own, self.blocks[0], beta, undo))
+        self.ahead_stats, grams = self.data.with_sqnorm(sums.stats), [sums.gram, own]
         cross = extrapolate(self.ahead_stats.cross, before.cross, -beta / (1 + beta), np.empty_like(before.cross))
         stats = replace(self.ahead_stats, cross=cross, gram=sums.gram)
         loss = stats.loss(parts, grams[1]) + self.penalties_at(sums.totals, parts, grams)

@@ -36,13 +36,19 @@ class Block:
         """Return the improved factor and the new state of the update."""
         return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)
 
-    def from_ahead(self, ahead: Array, stats: Stats, state: State, current: Array) -> tuple[Array, State]:
+    def from_ahead(
+        self, ahead: Array, stats: Stats, state: State, current: Array, others: Array
+    ) -> tuple[Array, State]:
         """The same from a shifted factor, which need not be in the sets.
 
-        The update skips columns that the model does not depend on: these are taken from the ``current`` factor.
+        ``others`` is the Gram matrix of the other factor before its shift. Columns that the model does not depend on,
+        because those of the other factor are zero, are taken from the ``current`` factor: the update skips them or,
+        where only the shifted column is not zero, divides by next to nothing.
         """
         new, state = self(ahead, stats, state)
         skipped = stats.penalised(l2=self.l2, rows=self.rows).divisors(new.dtype).diagonal() == 0
+        if not (self.l2 or self.rows):
+            skipped |= others.diagonal() == 0
         if skipped.any():
             new[:, skipped] = current[:, skipped]
         return new, state
