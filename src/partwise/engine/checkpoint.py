@@ -122,6 +122,8 @@ class Resumed:
         """Raise ValueError for an invalid state."""
         if not isinstance(self.problem, Problem):
             raise ValueError("the problem is missing")
+        if not all(isinstance(text, str) for text in (self.problem.X, self.problem.dtype, self.problem.init)):
+            raise ValueError("the problem is invalid")
         shape, r = self.problem.shape, self.problem.n_components
         factors, grams, states = (self.fit[name] for name in ("factors", "grams", "states"))
         losses, times = self.history["losses"], self.history["times"]
@@ -142,10 +144,39 @@ class Resumed:
             or type(self.history["residual"]) is not float
         ):
             raise ValueError("the history is invalid")
+        with np.errstate(over="ignore"):
+            sizes = [np.einsum("ij,ij->j", f, f, dtype=float) for f in factors]
+        if not all(np.allclose(size, g.diagonal(), rtol=1e-3) for size, g in zip(sizes, grams, strict=True)):
+            raise ValueError("the factors do not match their Gram matrices")
+        self.check_extrapolation([f.shape for f in factors[: len(shape)]])
         since, past = self.history.get("since", 0), self.history.get("past", [])
         known = {f.shape for f in factors[: len(shape)]}
         if type(since) is not int or not 0 <= since < len(losses) or not {array.shape for array in past} <= known:
             raise ValueError("the history is invalid")
+
+    def check_extrapolation(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Raise ValueError for an invalid state of an accelerated fit. ``shapes`` are those of the factors."""
+        r = shapes[0][1]
+        known = {"ahead": {*shapes}, "product": {*shapes}, "ahead_sums": {*shapes, (r, r)}, "last": {*shapes, (r, r)}}
+        for name, allowed in known.items():
+            found = self.fit.get(name, [])
+            for array in [found] if isinstance(found, np.ndarray) else found:
+                if array.shape not in allowed or not np.abs(array).max() < np.finfo(array.dtype).max ** 0.5:
+                    raise ValueError(f"{name} is invalid")
+        if len(self.fit.get("ahead", shapes)) != len(shapes):
+            raise ValueError("ahead is incomplete")
+        if "totals" in self.fit and not np.isfinite(self.fit["totals"]).all():
+            raise ValueError("the sums are not finite")
+        if "count" in self.fit:
+            count, cap, value = self.fit["count"], self.fit["cap"], self.fit["value"]
+            if (
+                type(count) is not int
+                or count < 1
+                or not 0 <= cap <= 1
+                or not isinstance(value, float)
+                or value != value
+            ):
+                raise ValueError("the momentum is invalid")
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError unless the checkpoint is of the same problem."""
