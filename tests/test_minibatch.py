@@ -222,6 +222,17 @@ def test_why_it_stopped(X):
     assert model.stop_reason_ == "reached max_iter=2"
 
 
+def test_larger_batches_help_components_that_only_fluctuate():
+    """The advice of the warning."""
+    rng = np.random.default_rng(0)
+    means = rng.gamma(0.3, size=(400, 6)) @ rng.gamma(0.2, size=(6, 80))
+    X = rng.poisson(means / means.mean()).astype(float)
+    limits = {"sparsity": 0.6, "max_iter": 100, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="raise max_iter, batch_size"):
+        pw.MiniBatchSparseNMF(6, batch_size=40, **limits).fit(X)
+    assert pw.MiniBatchSparseNMF(6, batch_size=400, **limits).fit(X).converged_
+
+
 @pytest.mark.parametrize("first", ["zeros", "exact"])
 def test_a_first_batch_that_fits_perfectly_is_not_forgotten(X, first):
     """Its loss is zero, which was once mistaken for no batch, so that the next one restarted."""

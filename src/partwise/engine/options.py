@@ -67,7 +67,7 @@ class Keywords(TypedDict, total=False):
         None,
         "float",
         "Stop when the components have settled: at its present speed, as many iterations again would change no "
-        f"component by more than ``tol`` times its norm. The default is mostly {TOL}; 0 disables this.",
+        f"component, nor the loss, by more than ``tol`` of its size. The default is mostly {TOL}; 0 disables this.",
         Flag(float, "stop when as many iterations again would change no component by more than this share", str(TOL)),
     ]
     kkt_tol: Annotated[

@@ -62,7 +62,7 @@ class MiniBatchSparseNMF(Parts):
         Maximum number of passes over X in `fit`.
     tol : float, default=0.05
         Stop when the components have settled: at their present speed, as many passes over X again would change no
-        component by more than ``tol`` times its norm. 0 disables this.
+        component, nor the loss, by more than ``tol`` of its size. 0 disables this.
     shuffle : bool, default=True
         Shuffle the samples before each pass (only for X in memory).
     verbose : int, default=0
