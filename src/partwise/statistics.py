@@ -109,27 +109,85 @@ class Stats:
         own = gram(factor) if own_gram is None else own_gram
         return float(0.5 * self.sqnorm - inner(factor, self.cross) + 0.5 * np.vdot(own, self.gram))
 
+    def beside(self, factor: Array, known: list[int], free: list[int]) -> Stats:
+        """The statistics of the ``free`` columns, for X minus the share of the ``known`` ones."""
+        fixed = factor[:, known]
+        cross = self.cross[:, free] - fixed @ self.gram[np.ix_(known, free)].astype(factor.dtype)
+        rest = 2 * Stats(self.cross[:, known], self.gram[np.ix_(known, known)], self.sqnorm).loss(fixed)
+        return Stats(np.asfortranarray(cross), self.gram[np.ix_(free, free)], rest)
+
+    def fits(self, factor: Array) -> Array:
+        """⟨activations_j · component_j, 2X − model⟩ of each component. It adds up over samples.
+
+        The sum over the components is the part of ‖X‖² that the model explains. Each value is nonnegative if the
+        activations are optimal.
+        """
+        overlaps = np.einsum("jk,jk->j", gram(factor), self.gram)
+        return np.asarray(2 * np.einsum("ij,ij->j", factor, self.cross, dtype=float) - overlaps)
+
 
 @dataclass(frozen=True)
-class Ratios:
-    """The statistics of one factor for multiplicative updates with the Kullback–Leibler divergence.
+class Slopes:
+    """The Kullback–Leibler divergence near one point of a factor F. It adds up over samples.
 
     Attributes
     ----------
     numerator : array of shape (rows, r)
-        (X / model)·rest, at the current factors.
-    sums : array of shape (r,)
-        The column sums of rest.
+        (X / model)·rest.
+    sums : float64 array of shape (r,), or of shape (rows, r) if entries are missing
+        The column sums of rest, over the entries that are observed in each row. The gradient is sums − numerator.
+    curvature : array of shape (rows, r)
+        (X / model²)·(rest ∘ Σ rest), where Σ rest are the sums of its rows: the diagonal of a quadratic form that is
+        nowhere below that of the second derivatives.
+    value : float
+        The divergence.
     """
 
     numerator: Array
     sums: Array
+    curvature: Array
+    value: float
 
-    def penalised(self, *penalties: float) -> Ratios:
+    def __add__(self, other: Slopes) -> Slopes:
+        """The divergence of two sets of samples together, for the factor that they share."""
+        return Slopes(
+            self.numerator + other.numerator,
+            self.sums + other.sums,
+            self.curvature + other.curvature,
+            self.value + other.value,
+        )
+
+
+class Rates(Protocol):
+    """The statistics of one factor for the Kullback–Leibler divergence.
+
+    The divergence does not follow from a few sums, so an update asks for what it needs at a given factor. What is
+    computed at each request is a pass over X.
+    """
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Rates:
         """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
-        if any(penalties):
-            raise ValueError("the Kullback–Leibler divergence does not support penalties: use the squared loss")
-        return self
+        ...
+
+    def beside(self, factor: Array, known: list[int], free: list[int]) -> Rates:
+        """The statistics of the ``free`` columns, next to the ``known`` ones."""
+        ...
+
+    def slopes(self, factor: Array) -> Slopes:
+        """Gradient, curvature and divergence at ``factor``."""
+        ...
+
+    def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:
+        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss."""
+        ...
+
+    def loss(self, factor: Array, own_gram: Array | None = None) -> float:
+        """The divergence at ``factor``."""
+        ...
+
+    def fits(self, factor: Array) -> Array:
+        """The sum of the model's entries that are due to each component."""
+        ...
 
 
 def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:

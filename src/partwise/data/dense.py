@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import kl_div
 
 from ..runtime.threads import product, summed_product
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, as_floats, check_scale, check_values, square_sums
-from .protocols import Which
+from .protocols import Lines, Which
+
+TOGETHER = 16  # samples or features that are copied together, at least, so that whole cache lines are used
 
 
 class DenseData(Matrix):
@@ -69,25 +70,17 @@ class DenseData(Matrix):
             total += float(square_sums(residual).sum())
         return total
 
-    def ratios(self, left: Array, right: Array, mode: int) -> Array:
-        out = np.zeros((self.shape[mode], right.shape[1]), dtype=self.dtype, order="F")
-        for rows in self._chunks():
-            ratio = left[rows] @ right.T
-            np.maximum(ratio, self.floor, out=ratio)
-            np.divide(self.matrix[rows], ratio, out=ratio)
-            if mode:
-                out += ratio.T @ left[rows]
-            else:
-                out[rows] = ratio @ right
-        return out
+    def lines(self, mode: int) -> Iterator[Lines]:
+        size, width = self.shape[mode], self.shape[1 - mode]
+        step = max(TOGETHER, CHUNK_ENTRIES // width)
+        for first in range(0, size, step):
+            tile = self.tile(mode, slice(first, min(first + step, size)))
+            starts = np.arange(0, tile.size + 1, width)
+            yield Lines(first, tile.ravel(), np.empty(0, dtype=np.uint32), starts, self.complete)
 
-    def divergence(self, left: Array, right: Array) -> float:
-        total = 0.0
-        for rows in self._chunks():
-            model = np.maximum(left[rows] @ right.T, self.floor)
-            x = self.matrix[rows]
-            total += float(np.sum(kl_div(x, model), dtype=float))
-        return total
+    def tile(self, mode: int, which: slice) -> Array:
+        """Return some samples (mode 0) or features (mode 1) as contiguous rows, with NaN for missing entries."""
+        return np.ascontiguousarray(self.matrix[:, which].T if mode else self.matrix[which])
 
     def vectors(self, mode: int, which: Array) -> Array:
         return np.array((self.matrix if mode else self.matrix.T)[:, which], order="F")

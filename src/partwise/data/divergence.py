@@ -1,42 +1,136 @@
-"""X with the Kullback–Leibler divergence as the loss, which needs the model at every entry of X."""
+"""X with the Kullback–Leibler divergence as the loss, which needs the model at every nonzero entry of X."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..statistics import Array, Ratios, Stats
+from ..runtime.arrays import DType
+from ..statistics import Array, Rates, Slopes, Stats, as_factor
+from .lines import Rest, slopes_of_lines, solve_lines
 from .matrix import Matrix, Wrapped
+from .protocols import Which
+
+FLOOR = 1.75  # power of machine epsilon, times the largest entry: what is added to the model, against division by zero
 
 
 class DivergenceData(Wrapped):
     """X with the loss Σ x·log(x / model) − x + model, where model = activations · ``middle`` · componentsᵀ.
 
-    Its statistics are `Ratios`, which only multiplicative updates accept. Of sparse data, only stored entries are read.
+    Where the model is zero and X is not, the divergence would be infinite. A tiny ``floor`` is therefore added to the
+    model, in double precision 4e-28 times the largest entry of X (by default that of ``data``).
     """
 
     data: Matrix
     squared = False
 
-    def __init__(self, data: Matrix, middle: Array) -> None:
+    def __init__(self, data: Matrix, middle: Array | None = None, floor: float | None = None) -> None:
         super().__init__(data)
-        self.middle = middle.astype(data.dtype)
+        self.middle = None if middle is None else middle.astype(data.dtype)
+        self.floor = lowest_model(data.peak, data.dtype) if floor is None else floor
 
     def statistics(
         self, factors: Sequence[Array], grams: Sequence[Array], mode: int
-    ) -> Any:  # Ratios, which the loop passes on to the update
-        left, right = factors
-        if mode:
-            left = left @ self.middle
-        else:
-            right = right @ self.middle.T
-        rest = left if mode else right
-        return Ratios(self.data.ratios(left, right, mode), rest.sum(axis=0, dtype=float))
+    ) -> Any:  # Rates, which the loop passes on to the update
+        rest = factors[1 - mode]
+        if self.middle is not None:
+            rest = rest @ (self.middle if mode else self.middle.T)
+        return LineRates(self, rest, mode)
 
-    def loss(self, stats: Stats | Ratios, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
-        return self.data.divergence(factors[0] @ self.middle, factors[1])
+    def loss(self, stats: Stats | Rates, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+        assert isinstance(stats, LineRates)
+        return stats.loss(factors[mode]) if stats.value is None else stats.value
+
+    def patterns(self, parts: Array) -> Iterator[tuple[Which, Any]]:
+        """Yield all samples, and the statistics of their activations."""
+        yield slice(None), LineRates(self, parts, 0)
 
     def folded(self, factors: Sequence[Array]) -> list[Array]:
+        if self.middle is None:
+            return [*factors]
         return [np.asfortranarray(factors[0] @ self.middle), factors[1]]
+
+
+class LineRates:
+    """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update.
+
+    ``which`` are the columns of the factor that change, next to those of ``fixed``; by default all do.
+    """
+
+    def __init__(
+        self, data: DivergenceData, rest: Array, mode: int, which: Sequence[int] | None = None, fixed: Array | None = None
+    ) -> None:
+        self.data, self.rest, self.mode, self.fixed = data, as_factor(rest), mode, fixed
+        self.which = np.arange(rest.shape[1]) if which is None else np.array(which)
+        self.value: float | None = None
+
+    @cached_property
+    def layouts(self) -> Rest:
+        """The rest in the layouts that the kernels need."""
+        return Rest.of(self.rest)
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
+        """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
+        if l1 or l2 or rows:
+            raise ValueError("the Kullback–Leibler divergence does not support penalties: use the squared loss")
+        return self
+
+    def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
+        """The statistics of the ``free`` columns, next to the ``known`` ones."""
+        return LineRates(self.data, self.rest, self.mode, free, factor)
+
+    def whole(self, factor: Array) -> Array:
+        """The factor with its fixed columns."""
+        if self.fixed is None:
+            return as_factor(factor)
+        whole = self.fixed.copy(order="F")
+        whole[:, self.which] = factor
+        return whole
+
+    def slopes(self, factor: Array) -> Slopes:
+        """Gradient, curvature and divergence at ``factor``."""
+        whole = self.whole(factor)
+        numerator, curvature = np.empty_like(whole), np.empty_like(whole)
+        complete = self.data.complete
+        sums = np.empty((0 if complete else len(whole), whole.shape[1]), order="F")
+        value = float(self.measured(whole, numerator, curvature, sums).sum())
+        which = self.which
+        sums = self.layouts.sums[which] if complete else sums[:, which]
+        return Slopes(numerator[:, which], sums, curvature[:, which], value)
+
+    def measured(self, whole: Array, *outs: Array) -> Array:
+        """The divergence of each line. Writes numerator, curvature and sums to arrays that are not empty."""
+        return slopes_of_lines(self.data.data.lines(self.mode), self.layouts, whole, self.data.floor, *outs)
+
+    def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:
+        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss."""
+        whole = self.whole(factor)
+        lines = self.data.data.lines(self.mode)
+        losses = solve_lines(lines, self.layouts, whole, self.which, sweeps, tol, self.data.floor)
+        self.value = float(losses.sum())
+        return whole if self.fixed is None else np.asfortranarray(whole[:, self.which])
+
+    def losses(self, factor: Array) -> Array:
+        """The divergence of each line."""
+        return self.measured(self.whole(factor), *(np.empty((0, self.rest.shape[1]), dtype) for dtype in self.kinds))
+
+    def loss(self, factor: Array, own_gram: Array | None = None) -> float:
+        """The divergence at ``factor``."""
+        return float(self.losses(factor).sum())
+
+    def fits(self, factor: Array) -> Array:
+        """The sum of the model's entries that are due to each component."""
+        return np.asarray(factor.sum(axis=0, dtype=float) * self.layouts.sums[self.which])
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The dtypes of what is computed besides the divergence."""
+        return self.data.dtype, self.data.dtype, np.float64
+
+
+def lowest_model(peak: float, dtype: DType) -> float:
+    """What is added to the model of data with this largest entry."""
+    return max(float(np.finfo(dtype).eps) ** FLOOR * peak, float(np.finfo(dtype).tiny) ** 0.25)

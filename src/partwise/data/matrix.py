@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
-from .protocols import Data, Form, Sliced, Which
+from .protocols import Data, Form, Lines, Sliced, Which
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -123,18 +123,8 @@ class Matrix(InMemory):
         return self._cross[mode]
 
     @abstractmethod
-    def ratios(self, left: Array, right: Array, mode: int) -> Array:
-        """(X / left·rightᵀ)·right (mode 0), or its transpose times left (mode 1)."""
-
-    @abstractmethod
-    def divergence(self, left: Array, right: Array) -> float:
-        """Σ x·log(x / model) − x + model, with model = left·rightᵀ."""
-
-    @cached_property
-    def floor(self) -> float:
-        """The lower limit of the model's entries when X is divided by them: machine epsilon times the mean of X."""
-        mean = float(self.matrix.sum(dtype=float)) / (self.shape[0] * self.shape[1])
-        return max(float(np.finfo(self.dtype).eps) * mean, float(np.finfo(self.dtype).tiny))
+    def lines(self, mode: int) -> Iterator[Lines]:
+        """Yield all samples (mode 0) or features (mode 1), some at a time."""
 
     @abstractmethod
     def multiply(self, rest: Array, mode: int, out: Array) -> None: ...

@@ -114,12 +114,6 @@ class Missing(Matrix):
         """The mean of the observed entries of each feature."""
         return np.asarray(self.times(np.ones(self.shape[0]), 1) / np.maximum(self.counts(1), 1), dtype=self.dtype)
 
-    def ratios(self, left: Array, right: Array, mode: int) -> Array:
-        raise ValueError("the divergence needs all entries of X: impute missing entries, or use the squared loss")
-
-    def divergence(self, left: Array, right: Array) -> float:
-        raise ValueError("the divergence needs all entries of X: impute missing entries, or use the squared loss")
-
 
 class MissingDense(Missing, DenseData):
     """An array whose entries are missing where ``mask`` is false or, without a mask, where they are NaN."""
@@ -265,6 +259,13 @@ class MissingDense(Missing, DenseData):
 
     def pieces(self) -> Iterator[Array]:
         return (self.raw(rows) for rows in self._chunks())
+
+    def tile(self, mode: int, which: slice) -> Array:
+        if mode == 0:
+            return np.ascontiguousarray(self.raw(which))
+        values = self.matrix[:, which]
+        seen = ~np.isnan(values) if self.mask is None else self.mask[:, which]
+        return np.ascontiguousarray(np.where(seen, values, self.dtype.type(np.nan)).T)
 
     def raw(self, which: Which) -> Array:
         return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats
 
 Which = slice | Array  # some of the samples
 Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
+
+
+class Lines(NamedTuple):
+    """Some lines of X, beginning with line ``first``, in compressed form.
+
+    If ``indices`` is empty, all entries are listed. If not all lines are ``whole``, entries that are not stored or are
+    NaN are missing; otherwise they are zero.
+    """
+
+    first: int
+    values: Array
+    indices: Array
+    starts: Array
+    whole: bool
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        return len(self.starts) - 1
 
 
 class Data(Protocol):

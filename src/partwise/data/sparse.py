@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TypeVar
@@ -14,7 +13,7 @@ from ..runtime.compiled import apart, kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
-from .protocols import Which
+from .protocols import Lines, Which
 
 T = TypeVar("T")
 
@@ -76,10 +75,12 @@ class SparseData(Matrix):
         Indices are unsigned, which spares a check for negative ones, and of 32 bits, so that less memory is read. These
         are X's own, unless X has indices of 64 bits, as it often has without need.
         """
-        X = self.matrix
-        narrow = X.indices.itemsize == 4 or max(self.shape) > 2**32
-        indices = X.indices.view(f"u{X.indices.itemsize}") if narrow else X.indices.astype(np.uint32)
-        return X.data, indices, X.indptr.astype(np.int64, copy=False)
+        return unsigned(self.matrix)
+
+    @cached_property
+    def stored_across(self) -> tuple[Array, Array, Array]:
+        """The same of the compressed columns. This copy of X is made at the first use and kept."""
+        return unsigned(self.matrix.tocsc() if self.matrix.format == "csr" else self.matrix.tocsr())
 
     def squared_error(self, factors: Sequence[Array]) -> float:
         by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
@@ -91,20 +92,9 @@ class SparseData(Matrix):
             total += float(square_sums(residual).sum())
         return total
 
-    def ratios(self, left: Array, right: Array, mode: int) -> Array:
-        X, by_rows = self.matrix, self.matrix.format == "csr"
-        outer, inner = (left, right) if by_rows else (right, left)
-        out = np.zeros((self.shape[mode], right.shape[1]), dtype=self.dtype)
-        rows = (np.ascontiguousarray(outer), np.ascontiguousarray(inner))
-        stored_ratios(X.data, X.indices, X.indptr, *rows, self.floor, out, by_rows == (mode == 0))
-        return np.asfortranarray(out)
-
-    def divergence(self, left: Array, right: Array) -> float:
-        X = self.matrix
-        outer, inner = (left, right) if X.format == "csr" else (right, left)
-        rows = (np.ascontiguousarray(outer), np.ascontiguousarray(inner))
-        stored = stored_divergence(X.data, X.indices, X.indptr, *rows, self.floor)
-        return float(stored + left.sum(axis=0, dtype=float) @ right.sum(axis=0, dtype=float))
+    def lines(self, mode: int) -> Iterator[Lines]:
+        stored = self.stored if self.matrix.format == ("csr", "csc")[mode] else self.stored_across
+        yield Lines(0, *stored, self.complete)
 
     def vectors(self, mode: int, which: Array) -> Array:
         chosen = self.matrix[:, which] if mode else self.matrix[which].T
@@ -115,6 +105,13 @@ class SparseData(Matrix):
         if X.format == ("csr", "csc")[mode]:
             return stored_square_sums(X.data, X.indptr)
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
+
+
+def unsigned(X: Sparse) -> tuple[Array, Array, Array]:
+    """Values, unsigned indices of at most 32 bits if possible, and starts of a compressed matrix."""
+    narrow = X.indices.itemsize == 4 or max(X.shape) > 2**32
+    indices = X.indices.view(f"u{X.indices.itemsize}") if narrow else X.indices.astype(np.uint32)
+    return X.data, indices, X.indptr.astype(np.int64, copy=False)
 
 
 def padded(shape: tuple[int, ...], dtype: DType) -> Array:
@@ -235,37 +232,6 @@ def scattered_square_sums(values: Array, indices: Array, size: int) -> Array:
     for e in range(values.size):
         sums[indices[e]] += np.float64(values[e]) * np.float64(values[e])
     return sums
-
-
-@kernel
-def stored_ratios(
-    values: Array, indices: Array, starts: Array, outer: Array, inner: Array, floor: float, out: Array, outward: bool
-) -> None:
-    """Add (x / model)·inner_j to out_i for every stored entry x at (i, j), or (x / model)·outer_i to out_j."""
-    r = outer.shape[1]
-    for i in range(starts.size - 1):
-        for e in range(starts[i], starts[i + 1]):
-            j = indices[e]
-            ratio = values[e] / max(dot(outer[i], inner[j]), floor)
-            if outward:
-                for a in range(r):
-                    out[i, a] += ratio * inner[j, a]
-            else:
-                for a in range(r):
-                    out[j, a] += ratio * outer[i, a]
-
-
-@kernel
-def stored_divergence(values: Array, indices: Array, starts: Array, outer: Array, inner: Array, floor: float) -> float:
-    """Σ x·log(x / model) − x over the stored entries."""
-    total = 0.0
-    for i in range(starts.size - 1):
-        for e in range(starts[i], starts[i + 1]):
-            x = np.float64(values[e])
-            if x > 0:
-                model = max(np.float64(dot(outer[i], inner[indices[e]])), floor)
-                total += x * math.log(x / model) - x
-    return total
 
 
 @loop

@@ -27,18 +27,8 @@ def solve_samples(block: Block, data: Matrix, parts: Array, activations: Array) 
     for rows, stats in data.patterns(parts):
         some, _ = block(np.asfortranarray(activations[rows]), stats, {})
         activations[rows] = some
-        loss, fitted = loss + stats.loss(some), fitted + fits(some, stats)
+        loss, fitted = loss + stats.loss(some), fitted + stats.fits(some)
     return activations, loss, fitted
-
-
-def fits(factor: Array, stats: Stats) -> Array:
-    """⟨activations_j · component_j, 2X − model⟩ of each component. It adds up over samples.
-
-    The sum over the components is the part of ‖X‖² that the model explains. Each value is nonnegative if the
-    activations are optimal.
-    """
-    overlaps = np.einsum("jk,jk->j", gram(factor), stats.gram)
-    return np.asarray(2 * np.einsum("ij,ij->j", factor, stats.cross, dtype=float) - overlaps)
 
 
 def shares(fits: Array, sqnorm: float) -> Array:

@@ -8,6 +8,7 @@ from .halving import Halving
 from .interface import Columns, Kept, Rows, Sets, State, Update, WholeFactor
 from .kl_multiplicative import Divergence
 from .multiplicative import Multiplicative
+from .newton import Newton
 from .partly import Known, Partly
 from .path import Path
 from .pivot import Pivot
@@ -26,6 +27,7 @@ __all__ = [
     "Kept",
     "Known",
     "Multiplicative",
+    "Newton",
     "Partly",
     "Path",
     "Pivot",

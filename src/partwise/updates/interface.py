@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
 from ..projections.largest import keep_largest
 from ..projections.sets import Checked, Normed, Relaxable
-from ..statistics import Array, Stats
+from ..statistics import Array, Rates, Stats
 
 State = dict[str, Any]
 
@@ -90,6 +90,15 @@ def require_nonnegative(sets: Sets, who: str) -> None:
     if not sets.nonnegative:
         other = next(s for s in (sets[j] for j in range(len(sets))) if not isinstance(s, Nonnegative))
         raise ValueError(f"{who} supports y ≥ 0 only, not {other!r}: use Sequential, Gradient or Multiplicative")
+
+
+def as_rates(stats: Stats | Rates, update: Update) -> Rates:
+    """Return the statistics of the Kullback–Leibler divergence. Raises ValueError for those of the squared loss."""
+    if isinstance(stats, Stats):
+        raise ValueError(
+            f"{type(update).__name__} needs data with the Kullback–Leibler divergence as its loss: use DivergenceData"
+        )
+    return stats
 
 
 def write_nearest(projection: Projection, b: Array, near: Array | None, out: Array, checked: bool = True) -> None:

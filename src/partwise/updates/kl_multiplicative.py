@@ -11,20 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..statistics import Array, Ratios, Stats
-from .interface import Sets, State, Update
+from ..statistics import Array, Rates, Stats
+from .interface import Sets, State, Update, as_rates
 
 
 @dataclass(frozen=True)
 class Divergence(Update):
     """F ← F ∘ ((X / model)·rest) / Σ rest, once: each update needs its own pass over X."""
 
-    def __call__(self, factor: Array, stats: Stats | Ratios, sets: Sets, state: State) -> tuple[Array, State]:
+    def __call__(self, factor: Array, stats: Stats | Rates, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place. Raises ValueError for the statistics of the squared loss."""
-        if not isinstance(stats, Ratios):
-            raise ValueError(
-                "Divergence needs data with the Kullback–Leibler divergence as its loss: use DivergenceData"
-            )
-        used = stats.sums > 0
-        factor *= np.divide(stats.numerator, stats.sums, out=np.zeros_like(stats.numerator), where=used, dtype=float)
+        slopes = as_rates(stats, self).slopes(factor)
+        ratio = np.divide(slopes.numerator, slopes.sums, out=np.zeros(factor.shape), where=slopes.sums > 0)
+        factor *= ratio.astype(factor.dtype, copy=False)
         return factor, state

@@ -38,19 +38,10 @@ class Partly(Update):
         if not free:
             return factor, state
         columns = Columns(tuple(sets[j] for j in free))
-        moved, state = self.update(
-            np.asfortranarray(factor[:, free]), free_stats(factor, stats, known, free), columns, state
-        )
+        rest = stats.beside(factor, known, free)
+        moved, state = self.update(np.asfortranarray(factor[:, free]), rest, columns, state)
         factor[:, free] = moved
         return factor, state
-
-
-def free_stats(factor: Array, stats: Stats, known: list[int], free: list[int]) -> Stats:
-    """The statistics of the free columns, for X minus the share of the known columns."""
-    fixed = factor[:, known]
-    cross = stats.cross[:, free] - fixed @ stats.gram[np.ix_(known, free)].astype(factor.dtype)
-    rest = 2 * Stats(stats.cross[:, known], stats.gram[np.ix_(known, known)], stats.sqnorm).loss(fixed)
-    return Stats(np.asfortranarray(cross), stats.gram[np.ix_(free, free)], rest)
 
 
 @dataclass(frozen=True, eq=False)
