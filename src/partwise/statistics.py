@@ -173,8 +173,8 @@ class Rates(Protocol):
         """The statistics of the ``free`` columns, next to the ``known`` ones."""
         ...
 
-    def slopes(self, factor: Array) -> Slopes:
-        """Gradient, curvature and divergence at ``factor``."""
+    def slopes(self, factor: Array, curved: bool = True) -> Slopes:
+        """Gradient, curvature (if ``curved``) and divergence at ``factor``."""
         ...
 
     def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:

@@ -18,7 +18,7 @@ from ..runtime.arrays import ArrayLike
 from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
-from .divergence import DivergenceData
+from .divergence import DivergenceData, with_divergence
 from .matrix import Matrix, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
@@ -52,6 +52,7 @@ __all__ = [
     "checksum",
     "is_lazy",
     "named",
+    "with_divergence",
 ]
 
 

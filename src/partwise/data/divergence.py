@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from ..runtime.arrays import DType
 from ..statistics import Array, Rates, Slopes, Stats, as_factor
-from .lines import Rest, slopes_of_lines, solve_lines
+from .lines import Rest, entropy, slopes_of_lines, solve_lines
 from .matrix import Matrix, Wrapped
 from .protocols import Which
 
@@ -32,13 +34,28 @@ class DivergenceData(Wrapped):
         self.middle = None if middle is None else middle.astype(data.dtype)
         self.floor = lowest_model(data.peak, data.dtype) if floor is None else floor
 
+    @cached_property
+    def sqnorm(self) -> float:
+        """Twice the divergence from the features' means: what relative errors are relative to."""
+        return 2 * Totals.of(self.data).divergence
+
+    def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
+        """Twice the divergence of each line."""
+        return 2 * LineRates(self, self.rest(factors, mode), mode).losses(factors[mode])
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """Zeros: a component that is restarted begins with zeros, which do not raise the divergence."""
+        return np.zeros(self.shape[mode])
+
     def statistics(
         self, factors: Sequence[Array], grams: Sequence[Array], mode: int
     ) -> Any:  # Rates, which the loop passes on to the update
+        return LineRates(self, self.rest(factors, mode), mode)
+
+    def rest(self, factors: Sequence[Array], mode: int) -> Array:
+        """The matrix that a factor is multiplied with in the model."""
         rest = factors[1 - mode]
-        if self.middle is not None:
-            rest = rest @ (self.middle if mode else self.middle.T)
-        return LineRates(self, rest, mode)
+        return rest if self.middle is None else rest @ (self.middle if mode else self.middle.T)
 
     def loss(self, stats: Stats | Rates, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         assert isinstance(stats, LineRates)
@@ -52,6 +69,29 @@ class DivergenceData(Wrapped):
         if self.middle is None:
             return [*factors]
         return [np.asfortranarray(factors[0] @ self.middle), factors[1]]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Σ x·log x, and the sum and the number of the observed entries of each feature. They add up over samples."""
+
+    logs: float
+    sums: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, data: Matrix) -> Totals:
+        """The totals of a matrix."""
+        logs = sum(float(entropy(some.values)) for some in data.lines(0))
+        return cls(logs, data.times(np.ones(data.shape[0]), 1), data.counts(1))
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.logs + other.logs, self.sums + other.sums, self.counts + other.counts)
+
+    @property
+    def divergence(self) -> float:
+        """The divergence of X from the means of its features, to which that of a model is compared."""
+        return max(self.logs - float(xlogy(self.sums, self.sums / np.maximum(self.counts, 1)).sum()), 0.0)
 
 
 class LineRates:
@@ -75,7 +115,7 @@ class LineRates:
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
         """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
         if l1 or l2 or rows:
-            raise ValueError("the Kullback–Leibler divergence does not support penalties: use the squared loss")
+            raise ValueError("penalties are not available with the Kullback–Leibler divergence: use the squared loss")
         return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
@@ -90,10 +130,10 @@ class LineRates:
         whole[:, self.which] = factor
         return whole
 
-    def slopes(self, factor: Array) -> Slopes:
-        """Gradient, curvature and divergence at ``factor``."""
+    def slopes(self, factor: Array, curved: bool = True) -> Slopes:
+        """Gradient, curvature (if ``curved``) and divergence at ``factor``."""
         whole = self.whole(factor)
-        numerator, curvature = np.empty_like(whole), np.empty_like(whole)
+        numerator, curvature = np.empty_like(whole), np.empty_like(whole[: len(whole) if curved else 0], order="F")
         complete = self.data.complete
         sums = np.empty((0 if complete else len(whole), whole.shape[1]), order="F")
         value = float(self.measured(whole, numerator, curvature, sums).sum())
@@ -129,6 +169,11 @@ class LineRates:
     def kinds(self) -> tuple[Any, ...]:
         """The dtypes of what is computed besides the divergence."""
         return self.data.dtype, self.data.dtype, np.float64
+
+
+def with_divergence(data: Any) -> Any:
+    """X with the Kullback–Leibler divergence as its loss."""
+    return DivergenceData(data)
 
 
 def lowest_model(peak: float, dtype: DType) -> float:

@@ -36,6 +36,7 @@ from .sparse import as_rows
 LEAST = 16  # lines per thread, at least
 FEW = 0.25  # share of nonzeros of a dense line below which they are gathered first
 MAGIC = 0x3FE6A09E667F3BCD  # the bits of √½: mantissas are taken between √½ and √2
+CHUNK = 1024  # entries whose logarithms are taken together
 LOG2 = 0.6931471805599453
 
 
@@ -80,6 +81,19 @@ def slopes_of_lines(
 
 
 @kernel
+def entropy(values: Array) -> float:
+    """Σ x·log x over the entries that are neither zero nor NaN."""
+    x, mantissas, exponents, total = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), 0.0
+    for first in range(0, values.size, CHUNK):
+        k = min(CHUNK, values.size - first)
+        for e in range(k):
+            x[e] = values[first + e] if values[first + e] > 0 else 1.0
+        split(x[:k].view(np.int64), mantissas[:k].view(np.int64), exponents[:k])
+        total += divergence(x[:k], x[:k], mantissas[:k], exponents[:k])
+    return total
+
+
+@kernel
 def sweep_lines(
     top: int,
     values: Array,
@@ -101,15 +115,19 @@ def sweep_lines(
     """Sweep over the coordinates of lines from ``first`` to ``end``. Line 0 is column ``top`` of ``factor``."""
     r, width = columns.shape[0], longest(starts, first, end)
     gathered, x, places = np.empty((r, width), columns.dtype), np.empty(width, columns.dtype), np.empty(width, np.int64)
-    model, numbers, own = np.empty(width, columns.dtype), np.empty((3, width)), sums.copy()
+    model, own = np.empty(width, columns.dtype), sums.copy()
+    ratios, mantissas, exponents = np.empty(width), np.empty(width), np.empty(width)
+    idle = np.zeros(r, np.bool_)
     for i in range(top + first, top + end):
         direct, k = gather(values, indices, starts, i - top, whole, rows, x, places, gathered, own)
         w, here, m = columns if direct else gathered, x[:k], model[:k]
         begin(here, factor[:, i], own, which)
         build_model(m, w, factor[:, i], floor)
-        for _ in range(sweeps):
+        for sweep in range(sweeps):
             step, last, furthest, size = 0.0, which[0], 0.0, 0.0
             for j in which:
+                if sweep % 2 and idle[j]:  # zeros that stayed zero are left out in every other sweep
+                    continue
                 n, h = shift(m, here, w[last, :k], step, w[j, :k])
                 a, step, last = np.float64(factor[j, i]), 0.0, j
                 if n > own[j] and h > 0:
@@ -120,12 +138,14 @@ def sweep_lines(
                         step = -a
                 factor[j, i] = a + step
                 step = np.float64(factor[j, i]) - a  # as rounded
+                idle[j] = a == 0 and step == 0
                 furthest = max(furthest, abs(step) * own[j])
                 size += np.float64(factor[j, i]) * own[j]
             add_column(m, step, w[last, :k])
-            if furthest <= tol * size:
+            if furthest <= tol * size and sweep % 2 == 0:
                 break
-        losses[i] = line_loss(here, m, factor[:, i], own, direct or not whole, numbers[:, :k])
+        full = direct or not whole
+        losses[i] = line_loss(here, m, factor[:, i], own, full, ratios[:k], mantissas[:k], exponents[:k])
 
 
 @kernel
@@ -150,13 +170,15 @@ def measure_lines(
     """The statistics and the losses of lines from ``first`` to ``end``. Line 0 is column ``top`` of ``factor``."""
     r, width = columns.shape[0], longest(starts, first, end)
     gathered, x, places = np.empty((r, width), columns.dtype), np.empty(width, columns.dtype), np.empty(width, np.int64)
-    model, numbers, own = np.empty(width, columns.dtype), np.empty((3, width)), sums.copy()
+    model, own = np.empty(width, columns.dtype), sums.copy()
+    ratios, mantissas, exponents = np.empty(width), np.empty(width), np.empty(width)
     total = np.empty(width, columns.dtype)
     for i in range(top + first, top + end):
         direct, k = gather(values, indices, starts, i - top, whole, rows, x, places, gathered, own)
         w, here, m = columns if direct else gathered, x[:k], model[:k]
         build_model(m, w, factor[:, i], floor)
-        losses[i] = line_loss(here, m, factor[:, i], own, direct or not whole, numbers[:, :k])
+        full = direct or not whole
+        losses[i] = line_loss(here, m, factor[:, i], own, full, ratios[:k], mantissas[:k], exponents[:k])
         if line_sums.shape[1]:
             line_sums[:, i] = own
         if numerator.shape[1]:
@@ -249,9 +271,17 @@ def build_model(model: Array, w: Array, activations: Array, floor: float) -> Non
 
 
 @piece
-def line_loss(x: Array, model: Array, activations: Array, own: Array, full: bool, numbers: Array) -> float:
+def line_loss(
+    x: Array,
+    model: Array,
+    activations: Array,
+    own: Array,
+    full: bool,
+    ratios: Array,
+    mantissas: Array,
+    exponents: Array,
+) -> float:
     """The divergence of a line. If not all entries are listed, the sum of the model over the others is added."""
-    ratios, mantissas, exponents = numbers[0], numbers[1], numbers[2]
     inside = divided(x, model, ratios)
     split(ratios.view(np.int64), mantissas.view(np.int64), exponents)
     loss = divergence(x, model, mantissas, exponents)

@@ -162,7 +162,7 @@ class Wrapped(ABC):
     def __init__(self, data: Sliced) -> None:
         self.data = data
         self.shape, self.dtype, self.size = data.shape, data.dtype, data.size
-        self.sqnorm, self.complete = data.sqnorm, data.complete
+        self.complete = data.complete
 
     @abstractmethod
     def folded(self, factors: Sequence[Array]) -> list[Array]:
@@ -171,6 +171,10 @@ class Wrapped(ABC):
     @property
     def matrix(self) -> Any:
         return self.data.matrix
+
+    @property
+    def sqnorm(self) -> float:
+        return self.data.sqnorm
 
     def pieces(self) -> Iterator[Array]:
         return self.data.pieces()

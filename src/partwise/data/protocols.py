@@ -54,7 +54,7 @@ class Data(Protocol):
 
     @property
     def sqnorm(self) -> float:
-        """‖X‖²."""
+        """‖X‖² or, with another loss, twice the loss of a trivial model: what relative errors are relative to."""
         ...
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..projections import Nonnegative
 from ..statistics import Array, Stats
-from ..updates import Columns, Kept, Known, Partly, Pivot, Sets, State, Update
+from ..updates import Columns, Kept, Known, Newton, Partly, Pivot, Sets, State, Update
 from .metrics import column_moves, largest_move
 
 
@@ -87,6 +87,11 @@ class Block:
 def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
     """A block that solves for the activations exactly, by nonnegative least squares."""
     return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
+
+
+def divergence_encoder(r: int) -> Block:
+    """A block that solves for the activations with the Kullback–Leibler divergence, until no step is above 1e-10."""
+    return Block(Newton(10_000, 1e-10), Columns.same(Nonnegative(), r))
 
 
 def fixed_encoder(r: int) -> Block:

@@ -63,15 +63,15 @@ class Result:
     factors : list
         [activations (samples × r), components (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
     losses, times : arrays
-        The loss ½‖X − model‖² plus penalties, and the seconds since the call, at the start and after each iteration.
-        Time spent on compiling is not counted.
+        The loss ½‖X − model‖² plus penalties, or the divergence, and the seconds since the call, at the start and after
+        each iteration. Time spent on compiling is not counted.
     n_iter : int
     converged : bool
         Whether a tolerance was met.
     stop_reason : str
         Why the fit stopped.
     relative_error : float
-        ‖X − model‖ / ‖X‖.
+        ‖X − model‖ / ‖X‖ or, with the Kullback–Leibler divergence, √(divergence / divergence of the features' means).
     exhausted : bool
         Whether the fit reached max_iter before it met its tolerance.
     middle : array or None
@@ -372,7 +372,7 @@ class Watch:
         if self.callback is None:
             return False
         data, fit = self.fit.data, self.fit
-        error = relative_error(data.sqnorm, self.losses[-1] - fit.penalties()) if data.squared else np.nan
+        error = relative_error(data.sqnorm, self.losses[-1] - fit.penalties())
         here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors)
         return bool(self.callback(here))
 

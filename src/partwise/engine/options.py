@@ -19,6 +19,7 @@ Kind = TypeVar("Kind", bound=type)
 TOL, MAX_ITER = 0.05, 1000  # measured by benchmarks/settling.py
 STARTS = ("auto", "samples", "random", "nndsvd", "gradual")
 MISSING = ("error", "em")
+LOSSES = ("squared", "kullback-leibler", "kl")
 FIRST = {  # parameters of all recipes
     "X": "X : array or SciPy sparse matrix of shape (samples, features)\n    Nonnegative.",
     "n_components": "n_components : int",
@@ -49,6 +50,14 @@ class Option:
 class Keywords(TypedDict, total=False):
     """The options of all fits as keyword arguments: their types, annotated with the values of an `Option`."""
 
+    loss: Annotated[
+        Literal["squared", "kullback-leibler", "kl"],
+        "squared",
+        '{"squared", "kullback-leibler", "kl"}',
+        "The loss: ½‖X − model‖², or the Kullback–Leibler divergence Σ x·log(x / model) − x + model, which suits counts "
+        "(ssnmf and nsnmf). Relative errors are then relative to the divergence of the features' means.",
+        Flag(LOSSES, "squared error, or Kullback–Leibler divergence for counts (ssnmf, nsnmf)"),
+    ]
     init: Annotated[
         Any,
         "auto",

@@ -105,7 +105,7 @@ def terms(problem: Problem) -> Iterator[tuple[str, object]]:
     yield "the dtype of X", problem.dtype
     yield "the checksum of X", problem.X.removeprefix("values with checksum ")
     yield "n_components", problem.n_components
-    yield from problem.parameters.items()
+    yield from ({"loss": "squared"} | problem.parameters).items()
     modes = tuple(SPARSITIES) if len(problem.shape) == 2 else [f"mode {k}" for k in range(len(problem.shape))]
     sides = list(zip([*modes, "middle"], problem.blocks, strict=False))
     for side, block in sides:

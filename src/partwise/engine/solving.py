@@ -31,15 +31,19 @@ def solve_samples(block: Block, data: Matrix, parts: Array, activations: Array) 
     return activations, loss, fitted
 
 
-def shares(fits: Array, sqnorm: float) -> Array:
-    """The `fits` divided by ‖X‖²; zeros if X is zero."""
-    return fits / sqnorm if sqnorm else np.zeros_like(fits)
+def shares(fits: Array, data: Data, error: float) -> Array:
+    """The share of X that each component explains. They add up to 1 − (relative error)².
+
+    With the divergence, this is distributed in proportion to the sums of the components' entries in the model.
+    """
+    size = data.sqnorm if data.squared else float(fits.sum()) / (1 - error**2 or 1.0)
+    return fits / size if size else np.zeros_like(fits)
 
 
 def exact_relative_error(data: Data, factors: Factors, loss: float, penalties: float = 0.0) -> float:
     """The relative error, from the loss or, if its terms nearly cancel, from the residual, which is more accurate."""
     left = loss - penalties
-    if not data.squared or 2 * left < CANCELLED * np.finfo(data.dtype).eps ** 0.5 * (data.sqnorm + 2 * penalties):
+    if data.squared and 2 * left < CANCELLED * np.finfo(data.dtype).eps ** 0.5 * (data.sqnorm + 2 * penalties):
         left = 0.5 * data.squared_error(factors)
     return relative_error(data.sqnorm, left)
 
@@ -95,14 +99,15 @@ class SolvedInChunks:
     @cached_property
     def explained(self) -> Array:
         """The share of ‖X‖² that each component explains."""
-        return shares(self.summed[1][1:], self.data.sqnorm)
+        return shares(self.summed[1][1:], self.data, self.relative_error)
 
 
 def evaluated(data: Matrix, parts: Array, activations: Array) -> Solved:
     """The same as `solve_activations` for activations that are given."""
     parts = as_factor(parts, data.dtype)
     _, loss, fitted = solve_samples(fixed_encoder(parts.shape[1]), data, parts, activations)
-    return Solved(activations, exact_relative_error(data, [activations, parts], loss), shares(fitted, data.sqnorm))
+    error = exact_relative_error(data, [activations, parts], loss)
+    return Solved(activations, error, shares(fitted, data, error))
 
 
 def solve_activations(
@@ -119,4 +124,4 @@ def solve_activations(
         return SolvedInChunks(data, parts, encoder, start)
     activations, loss, fitted = solve_samples(encoder, data, parts, start(0, data.shape[0]))
     error = exact_relative_error(data, [activations, parts], loss)
-    return Solved(activations, error, shares(fitted, data.sqnorm))
+    return Solved(activations, error, shares(fitted, data, error))

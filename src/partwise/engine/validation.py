@@ -21,6 +21,7 @@ from ..projections.sets import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
+from .options import LOSSES
 
 OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
@@ -100,6 +101,11 @@ def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
     return value
+
+
+def as_loss(value: object) -> bool:
+    """Whether the loss is the Kullback–Leibler divergence."""
+    return bool(as_choice(value, "loss", LOSSES) != "squared")
 
 
 def as_side(value: object) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.options import Keywords
-from ..engine.validation import as_amount, as_choice, as_columns
+from ..engine.validation import as_amount, as_columns
 from ..updates import Divergence
 from .task import Task, recipe
 
@@ -23,7 +23,6 @@ def nsnmf(
     n_components: int,
     *,
     theta: float = 0.5,
-    loss: Literal["squared", "kl"] = "squared",
     **options: Unpack[Keywords],
 ) -> Result:
     """Nonsmooth NMF (Pascual-Montano et al. 2006): a fixed smoothing matrix between the factors makes them sparse.
@@ -37,9 +36,6 @@ def nsnmf(
     ----------
     theta : float in [0, 1]
         The amount of smoothing. 0 is plain NMF; 1 averages all components into one.
-    loss : {"squared", "kl"}
-        With "kl", ``Result.losses`` are divergences, the relative error passed to a callback is nan, and ``kkt_tol`` is
-        not available.
 
     References
     ----------
@@ -54,13 +50,11 @@ def nsnmf(
     >>> bool(smooth < sharp)
     True
     """
-    task = Task(X, n_components, options)
+    task = Task(X, n_components, options, divergence=True)
     theta = as_amount(theta, "theta", 1.0)
     smoothing = (1 - theta) * np.eye(task.r) + theta / task.r
-    kl = as_choice(loss, "loss", ("squared", "kl")) == "kl"
+    kl = task.divergence
     if kl:
-        if task.options["kkt_tol"]:
-            raise ValueError("kkt_tol is not available with loss='kl': omit it, and use tol")
         data: Sliced = DivergenceData(task.whole(), smoothing)
         blocks = [Block(Divergence(), as_columns(None, task.r))] * 2
     else:
@@ -74,6 +68,6 @@ def nsnmf(
         scaled=0,
         revive=False,
         balance=False,
-        parameters={"theta": theta, "loss": loss},
+        parameters={"theta": theta},
     )
     return replace(result, middle=smoothing)

@@ -10,9 +10,9 @@ import numpy as np
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
-from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import Method
-from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
+from ..updates import Gradient, Greedy, Multiplicative, Newton, Pivot, Sequential, Update
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
@@ -27,6 +27,7 @@ SOLVERS: dict[str, Callable[[int], Update]] = {
 }
 
 SWEEPS = ("activation_sweeps", "component_sweeps")
+KL_SWEEPS = 2  # with the Kullback–Leibler divergence; benchmarks/kl.py
 
 
 @recipe
@@ -92,10 +93,24 @@ def ssnmf(
     faithful = as_switch(faithful, "faithful")
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
     faster = as_accelerate(accelerate) and hals and not faithful
-    task = Task(X, n_components, options)
+    task = Task(X, n_components, options, divergence=True)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
     penalties = as_penalties(l1, l2, sets)
+    if task.divergence:
+        refused = {
+            "faithful": faithful,
+            "solver": solver is not None,
+            "activation_sparsity": activation_sparsity is not None,
+            "l1": any(as_penalty(l1, "l1")),
+            "l2": any(as_penalty(l2, "l2")),
+        }
+        for name in (name for name, given in refused.items() if given):
+            raise ValueError(f"{name} is not available with loss={task.options['loss']!r}: omit it")
+        given = zip((activation_sweeps, component_sweeps), SWEEPS, strict=True)
+        counts = [KL_SWEEPS if asked is None else as_count(asked, name) for asked, name in given]
+        updates = [Newton(count) for count in counts]
+        return task.run([*map(Block, updates, sets)], before=(0,), init="auto", scaled=0)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
-from ..engine.blocks import Block, nonnegative_encoder
+from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen, with_divergence
+from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise, natural_fit
@@ -30,6 +30,7 @@ from ..engine.validation import (
     as_generator,
     as_jobs,
     as_known,
+    as_loss,
     as_path,
     seed_of,
     warn_user,
@@ -84,13 +85,22 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
 
 
 class Task:
-    """Validated X, number of components and options of a fit. `run` fits."""
+    """Validated X, number of components and options of a fit. `run` fits.
+
+    ``divergence``: whether the recipe supports the Kullback–Leibler divergence and, as an attribute, whether that is
+    the loss.
+    """
 
     data: Matrix | Chunked | Tensor
 
-    def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
+    def __init__(self, X: Any, n_components: int, options: Keywords, divergence: bool = False) -> None:
         self.started = clock()
         self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
+        self.divergence = as_loss(self.options["loss"])
+        if self.divergence and not divergence:
+            raise ValueError(f"loss={self.options['loss']!r} is not available for this method: use ssnmf or nsnmf")
+        if self.divergence and self.options["kkt_tol"]:
+            raise ValueError(f"kkt_tol is not available with loss={self.options['loss']!r}: omit it, and use tol")
         callback = self.options["callback"]
         if callback is not None and not callable(callback):
             raise ValueError(f"callback={callback!r} is not callable: give a function of an Iteration")
@@ -158,12 +168,13 @@ class Task:
             self.check_chunks(blocks, name)
         if not self.data.complete:
             self.check_missing(order, name)
-        if self.resumed is None:
+        if self.resumed is None and not self.divergence:
             advise(self.data, blocks[1].sets)
+        fitted = self.with_loss() if data is None else data
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
-                self.data if data is None else data,
+                fitted,
                 factors,
                 blocks,
                 order=order,
@@ -189,7 +200,7 @@ class Task:
             revive,
             accelerate,
             factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
-            dict(parameters or {}),
+            ({"loss": "kullback-leibler"} if self.divergence else {}) | dict(parameters or {}),
         )
         if self.resumed is not None:
             self.resumed.check(problem)
@@ -205,8 +216,12 @@ class Task:
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
-        whole = data is None or data.squared
-        return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
+        encoder = self.encoder(blocks[0]) if data is None or data.squared else None
+        return replace(result, encoder=encoder, seed=self.seed)
+
+    def with_loss(self) -> Sliced | Chunked:
+        """X with the loss of the fit."""
+        return with_divergence(self.data) if self.divergence else self.data
 
     def staged(
         self,
@@ -321,6 +336,8 @@ class Task:
 
     def encoder(self, block: Block) -> Block | None:
         """The block that solves for the activations of new samples; None if its sets couple the samples."""
+        if self.divergence:
+            return divergence_encoder(self.r)
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None

@@ -21,7 +21,7 @@ class Divergence(Update):
 
     def __call__(self, factor: Array, stats: Stats | Rates, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place. Raises ValueError for the statistics of the squared loss."""
-        slopes = as_rates(stats, self).slopes(factor)
+        slopes = as_rates(stats, self).slopes(factor, curved=False)
         ratio = np.divide(slopes.numerator, slopes.sums, out=np.zeros(factor.shape), where=slopes.sums > 0)
         factor *= ratio.astype(factor.dtype, copy=False)
         return factor, state
