@@ -1,7 +1,18 @@
 """Constraint sets and the projections onto them: one vector at a time, or a matrix whose columns share a constraint."""
 
 from .grouped import Grouped
-from .sets import AtMost, FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection, hoyer_sparsity, sparse_opt
+from .sets import (
+    AtMost,
+    FreeNorm,
+    Hoyer,
+    HoyerBetween,
+    Method,
+    Nonnegative,
+    Projection,
+    hoyer_sparsity,
+    solve_in_metric,
+    sparse_opt,
+)
 
 __all__ = [
     "AtMost",
@@ -13,5 +24,6 @@ __all__ = [
     "Nonnegative",
     "Projection",
     "hoyer_sparsity",
+    "solve_in_metric",
     "sparse_opt",
 ]
