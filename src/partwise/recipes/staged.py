@@ -19,13 +19,14 @@ from ..engine.natural import Natural
 from ..engine.starts import Factors
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
 from ..statistics import Array, gram
-from ..updates import Columns, Kept, Sets
+from ..updates import Columns, Kept, Partly, Sequential, Sets, Update
 
 ShortFit = Callable[[Factors, Sequence[Block], int], Factors]  # factors, blocks, iterations → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
 FREE, STAGES, EACH = 40, 4, 5  # iterations without the constraint; then stages of so many iterations
+CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
 MARGIN, FAR = 0.05, 0.2  # below the usual sparsity, a constraint is easy to meet; far above it, it is met in stages
 
 
@@ -61,6 +62,11 @@ def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Cal
         raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], usual, stage / (STAGES + 1)))
         factors = fit(projected(factors, raised), raised, EACH)
     return projected(factors, blocks)
+
+
+def least_squares(update: Update, sweeps: int) -> Update:
+    """The update with the squared loss in place of one with the divergence, next to the same known columns."""
+    return Partly(least_squares(update.update, sweeps)) if isinstance(update, Partly) else Sequential(sweeps)
 
 
 def levels(sets: Sets) -> dict[int, float]:

@@ -39,7 +39,7 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
-from .staged import automatic, gradual
+from .staged import CLOSE, automatic, gradual, least_squares
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -173,17 +173,9 @@ class Task:
         fitted = self.with_loss() if data is None else data
 
         def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+            how = {"data": fitted, "accelerate": accelerate, "balance": balance} | limits
             return factorize(
-                fitted,
-                factors,
-                blocks,
-                order=order,
-                before=before,
-                revive=revive,
-                balance=balance,
-                accelerate=accelerate,
-                started=self.started,
-                **limits,
+                factors=factors, blocks=blocks, order=order, before=before, revive=revive, started=self.started, **how
             )
 
         sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
@@ -246,7 +238,12 @@ class Task:
         if name == "gradual":
             return gradual(blocks, start, short)
         assert not isinstance(self.data, Tensor)
-        return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
+        natural = partial(natural_fit, self.data, self.r)
+        if not self.divergence:
+            return automatic(blocks, start, short, natural)
+        few |= {"data": self.data, "accelerate": self.data.complete, "balance": False}
+        squared = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
+        return short(automatic(squared, start, short, natural), squared, CLOSE)
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
