@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
 from .runtime.threads import product, summed_product
 
+STEEP = 100.0  # numerators above this many times the sums are of entries that the model hardly covers
 NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
 
 
@@ -56,6 +57,24 @@ class Stats:
     def discounted(self, share: float) -> Stats:
         """The statistics with each sample weighted by ``share``."""
         return Stats(self.cross * self.cross.dtype.type(share), self.gram * share, self.sqnorm * share)
+
+    def without(self, which: Array) -> Stats:
+        """The statistics without what is known about some columns."""
+        cross, own = self.cross.copy(order="F"), self.gram.copy()
+        cross[:, which], own[which], own[:, which] = 0, 0, 0
+        return Stats(cross, own, self.sqnorm)
+
+    def quadratic(self) -> Stats:
+        """The statistics themselves: the loss is quadratic."""
+        return self
+
+    def after(self, step: Array) -> Stats:
+        """The statistics after the factor has changed by ``step``: they are the same."""
+        return self
+
+    def numbers(self) -> list[Any]:
+        """What the statistics consist of, for files."""
+        return [self.cross, self.gram, self.sqnorm]
 
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Stats:
         """The statistics of the loss plus l1·ΣF + ½·l2·‖F‖² + ½·rows·Σ_i(Σ_j F_ij)²."""
@@ -141,12 +160,15 @@ class Slopes:
         nowhere below that of the second derivatives.
     value : float
         The divergence.
+    gram : float64 array of shape (r, r)
+        restᵀrest.
     """
 
     numerator: Array
     sums: Array
     curvature: Array
     value: float
+    gram: Array
 
     def __add__(self, other: Slopes) -> Slopes:
         """The divergence of two sets of samples together, for the factor that they share."""
@@ -155,7 +177,98 @@ class Slopes:
             self.sums + other.sums,
             self.curvature + other.curvature,
             self.value + other.value,
+            self.gram + other.gram,
         )
+
+    def quadratic(self, steep: bool = True) -> Quadratic:
+        """A quadratic form whose minimum is that of the divergence, also where entries have to grow by much.
+
+        With the bound of `data.lines`, an entry with numerator N and sum s < N has its minimum at N/s times Newton's
+        step, so its curvature is divided by N/s. Where N is very large, because the model is next to zero, the form
+        would demand this step at any price. With ``steep``, such slopes and curvatures are reduced to what the
+        divergence gains, which grows only as the logarithm.
+        """
+        numerator, sums = self.numerator.astype(float), np.broadcast_to(self.sums, self.numerator.shape)
+        growth = np.divide(numerator, sums, out=np.ones_like(numerator), where=(numerator > sums) & (sums > 0))
+        gradient, curvature = sums - numerator, self.curvature / growth
+        if steep:
+            beyond = np.maximum(growth / STEEP, 1)
+            share = (1 + np.log(beyond)) / beyond
+            gradient, curvature = gradient * share, curvature * share
+        return Quadratic(gradient, curvature, self.gram)
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Slopes:
+        """Return the same slopes. Raises ValueError for a penalty, which the divergence does not support."""
+        refuse_penalties(l1, l2, rows)
+        return self
+
+    def beside(self, factor: Array, known: list[int], free: list[int]) -> Slopes:
+        """The slopes of the ``free`` columns."""
+        columns = (np.asfortranarray(a[..., free]) for a in (self.numerator, self.sums, self.curvature))
+        return Slopes(*columns, self.value, self.gram[np.ix_(free, free)])
+
+    def loss(self, factor: Array, own_gram: Array | None = None) -> float:
+        """The divergence at the factor that the slopes belong to."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A quadratic form with a diagonal matrix of second derivatives, near one point of a factor.
+
+    Unlike the divergence, it can be kept while the factor moves on (`after`), so that forms of earlier samples can be
+    discounted and added up.
+    """
+
+    gradient: Array
+    curvature: Array
+    gram: Array
+
+    def __add__(self, other: Quadratic) -> Quadratic:
+        """The sum of two forms at the same point."""
+        gradient, curvature = self.gradient + other.gradient, self.curvature + other.curvature
+        return Quadratic(gradient, curvature, self.gram + other.gram)
+
+    def discounted(self, share: float) -> Quadratic:
+        """The form times ``share``."""
+        return Quadratic(self.gradient * share, self.curvature * share, self.gram * share)
+
+    def without(self, which: Array) -> Quadratic:
+        """The form without what is known about some columns."""
+        gradient, curvature, own = (array.copy(order="F") for array in (self.gradient, self.curvature, self.gram))
+        gradient[:, which], curvature[:, which], own[which], own[:, which] = 0, 0, 0, 0
+        return Quadratic(gradient, curvature, own)
+
+    def after(self, step: Array) -> Quadratic:
+        """The form at a factor that has changed by ``step``."""
+        return replace(self, gradient=self.gradient + self.curvature * step)
+
+    def mixed(self, scale: Array) -> Quadratic:
+        """The form for a factor divided by ``scale``, a number for each column."""
+        return Quadratic(self.gradient * scale, self.curvature * scale**2, self.gram * np.outer(scale, scale))
+
+    def numbers(self) -> list[Any]:
+        """What the form consists of, for files."""
+        return [self.gradient, self.curvature, self.gram]
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Quadratic:
+        """Return the same form. Raises ValueError for a penalty, which the divergence does not support."""
+        refuse_penalties(l1, l2, rows)
+        return self
+
+    def beside(self, factor: Array, known: list[int], free: list[int]) -> Quadratic:
+        """The form of the ``free`` columns."""
+        return Quadratic(self.gradient[:, free], self.curvature[:, free], self.gram[np.ix_(free, free)])
+
+    def quadratic(self, steep: bool = True) -> Quadratic:
+        """The form itself."""
+        return self
+
+
+def refuse_penalties(*penalties: float) -> None:
+    """Raise ValueError for a penalty, which the divergence does not support."""
+    if any(penalties):
+        raise ValueError("penalties are not available with the Kullback–Leibler divergence: use the squared loss")
 
 
 class Rates(Protocol):

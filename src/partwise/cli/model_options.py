@@ -67,7 +67,7 @@ FIT: dict[str, Flag] = {
     "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
     **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
 }
-MODEL = ("activation_sparsity", "l1", "l2", "fixed_components", "fixed_activations", "missing")
+MODEL = ("loss", "activation_sparsity", "l1", "l2", "fixed_components", "fixed_activations", "missing")
 # parameters of recipes
 RECIPE: dict[str, Flag] = {
     "faithful": Flag(bool, "ssnmf: follow the paper's Algorithm 4 exactly"),
@@ -85,7 +85,6 @@ RECIPE: dict[str, Flag] = {
     "middle": Flag(("diagonal", "full"), "bisparse: kind of the matrix between activations and components"),
     "middle_solver": Flag(("nnls", "multiplicative"), "bisparse: update of that matrix"),
     "theta": Flag(float, "nsnmf: smoothing, from 0 to 1"),
-    "loss": Flag(("squared", "kl"), "nsnmf: loss"),
     "beta": Flag(float, "snmf: penalty on the sparse factor"),
     "eta": Flag(float, "snmf: penalty on the other factor"),
     "kkt_tol": FLAGS["kkt_tol"],

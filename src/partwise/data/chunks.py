@@ -71,6 +71,10 @@ class Chunked(ABC):
     def subset(self, which: Array) -> Matrix:
         """Load some of the samples into memory."""
 
+    def adapted(self, step: Step) -> Step:
+        """The step for chunks with the loss of this data."""
+        return step
+
     def mapped(self, start: Start, step: Step, r: int) -> Any:
         """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
         return None

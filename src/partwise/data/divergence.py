@@ -11,7 +11,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..runtime.arrays import DType
-from ..statistics import Array, Rates, Slopes, Stats, as_factor
+from ..statistics import Array, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
+from .chunks import Chunked, Held, Question, Start, Step, Survey
+from .dense import DenseData
 from .lines import Rest, entropy, slopes_of_lines, solve_lines
 from .matrix import Matrix, Wrapped
 from .protocols import Which
@@ -60,6 +62,25 @@ class DivergenceData(Wrapped):
     def loss(self, stats: Stats | Rates, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         assert isinstance(stats, LineRates)
         return stats.loss(factors[mode]) if stats.value is None else stats.value
+
+    def sums(self, factors: Sequence[Array], grams: Sequence[Array | None], mode: int) -> Any:
+        """The statistics of the activations, or what adds up over samples: the slopes of the components."""
+        rates = LineRates(self, self.rest(factors, mode), mode)
+        return rates.slopes(factors[1]) if mode else rates
+
+    def subset(self, which: Which) -> DivergenceData:
+        """Return some of the samples."""
+        return DivergenceData(self.data.subset(which), self.middle, self.floor)
+
+    @property
+    def first(self) -> int:
+        """The index of the first sample, if this is a chunk."""
+        return self.data.first
+
+    @property
+    def unseen(self) -> Array:
+        """Samples without any observed entry."""
+        return self.data.unseen
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Any]]:
         """Yield all samples, and the statistics of their activations."""
@@ -114,8 +135,7 @@ class LineRates:
 
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
         """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
-        if l1 or l2 or rows:
-            raise ValueError("penalties are not available with the Kullback–Leibler divergence: use the squared loss")
+        refuse_penalties(l1, l2, rows)
         return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
@@ -139,7 +159,7 @@ class LineRates:
         value = float(self.measured(whole, numerator, curvature, sums).sum())
         which = self.which
         sums = self.layouts.sums[which] if complete else sums[:, which]
-        return Slopes(numerator[:, which], sums, curvature[:, which], value)
+        return Slopes(numerator[:, which], sums, curvature[:, which], value, gram(self.rest)[np.ix_(which, which)])
 
     def measured(self, whole: Array, *outs: Array) -> Array:
         """The divergence of each line. Writes numerator, curvature and sums to arrays that are not empty."""
@@ -171,9 +191,101 @@ class LineRates:
         return self.data.dtype, self.data.dtype, np.float64
 
 
+class DivergenceChunks(Chunked):
+    """The same for X in chunks: each chunk is a `DivergenceData`."""
+
+    squared = False
+
+    def __init__(self, data: Chunked) -> None:
+        self.data = data
+        self.shape, self.dtype, self.bounds, self.here, self.missing = (
+            data.shape,
+            data.dtype,
+            data.bounds,
+            data.here,
+            data.missing,
+        )
+
+    @cached_property
+    def floor(self) -> float:
+        """What is added to the model."""
+        return lowest_model(self.data.peak, self.dtype)
+
+    @cached_property
+    def sqnorm(self) -> float:
+        """Twice the divergence from the features' means: what relative errors are relative to."""
+        return 2 * float(self.data.total(Totals.of).divergence)
+
+    @property
+    def survey(self) -> Survey:
+        """The result of the first pass."""
+        return self.data.survey
+
+    @property
+    def complete(self) -> bool:
+        """Whether no entry is missing."""
+        return self.data.complete
+
+    def kind(self) -> type[DenseData]:
+        """The class of a dense chunk."""
+        return self.data.kind()
+
+    def chunks(self) -> Iterator[Any]:
+        """Yield the chunks in this process."""
+        return (DivergenceData(chunk, floor=self.floor) for chunk in self.data.chunks())
+
+    def total(self, question: Question) -> Any:
+        """Return the sum of ``question(chunk)`` over all chunks."""
+        return self.data.total(AskWithDivergence(question, self.floor))
+
+    def hold(self, start: Start, r: int) -> Held:
+        """Return activations that stay with their chunks, initialised by ``start``."""
+        return self.data.hold(start, r)
+
+    def subset(self, which: Array) -> Matrix:
+        """Load some of the samples into memory."""
+        return self.data.subset(which)
+
+    def adapted(self, step: Step) -> Step:
+        """The step for chunks with the loss of this data."""
+        return StepWithDivergence(step, self.floor)
+
+    def mapped(self, start: Start, step: Step, r: int) -> Any:
+        """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
+        return self.data.mapped(start, self.adapted(step), r)
+
+    def with_sqnorm(self, stats: Any) -> Any:
+        """Return the same sums, which contain the divergence."""
+        return stats
+
+
+@dataclass(frozen=True)
+class AskWithDivergence:
+    """A question about chunks with the divergence as their loss."""
+
+    question: Question
+    floor: float
+
+    def __call__(self, chunk: Matrix) -> Any:
+        """Return the answer."""
+        return self.question(DivergenceData(chunk, floor=self.floor))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class StepWithDivergence:
+    """A step for chunks with the divergence as their loss."""
+
+    step: Step
+    floor: float
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """Return the new activations, and what is summed over the chunks."""
+        return self.step(DivergenceData(chunk, floor=self.floor), activations)  # type: ignore[arg-type]
+
+
 def with_divergence(data: Any) -> Any:
     """X with the Kullback–Leibler divergence as its loss."""
-    return DivergenceData(data)
+    return DivergenceChunks(data) if isinstance(data, Chunked) else DivergenceData(data)
 
 
 def lowest_model(peak: float, dtype: DType) -> float:

@@ -8,17 +8,20 @@ repeated anywhere with the same result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import cast
 
 import numpy as np
 
 from ..data import Chunked, Held, Matrix
 from ..statistics import Array, Stats, gram
+from ..updates import bolder, shier
 from .blocks import Block
 from .metrics import largest_move
 from .revival import LEAST, fitted_amounts, revive
 from .running import Fit, Snapshot, column_norms
+
+TRIALS = 30  # of an iteration, each with half the step of the last
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,20 @@ class FindWorst:
         return activations, Worst(len(self.dead), chunk.first + best, errors[best], samples, activations[best])
 
 
+@dataclass(frozen=True)
+class TrialStep(ChunkStep):
+    """The same, with the activations before the step next to the new ones. With ``undo``, it starts from those."""
+
+    undo: bool = False
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Sums]:
+        """Return new and current activations next to each other, and the sums of the chunk."""
+        r = self.parts.shape[1]
+        current = np.array(activations[:, -r:] if self.undo else activations[:, :r], order="F")
+        new, sums = super().__call__(chunk, current.copy(order="F"))
+        return np.hstack([new, current]), sums
+
+
 class ChunkedFit(Fit):
     """A fit whose activations stay with the chunks of X: ``factors[0]`` is `Held`.
 
@@ -125,7 +142,7 @@ class ChunkedFit(Fit):
 
     def sweep(self, step: ChunkStep) -> Sums:
         """Make one pass over X."""
-        sums: Sums = self.held.sweep(step)
+        sums: Sums = self.held.sweep(self.data.adapted(step))
         self.last = self.data.with_sqnorm(sums.stats)
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
@@ -217,3 +234,52 @@ class ChunkedFit(Fit):
         """The loss at the current factors."""
         assert self.last is not None
         return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
+
+
+class TrialChunkedFit(ChunkedFit):
+    """A fit with the divergence, whose components are updated from slopes that hold at one point only.
+
+    An iteration is a trial: if it has raised the loss, the next pass starts from the activations before it, and the
+    components move less. Dead components are not restarted.
+    """
+
+    undo = False
+
+    def snapshot(self) -> Snapshot:
+        """The state that the next iteration depends on. The sums are those of another pass."""
+        parts = self.factors[1]
+        factors = [self.held.collected()[:, : parts.shape[1]], parts]
+        return {**Fit.snapshot(self), "factors": factors}
+
+    def moving(self) -> list[Array]:
+        """The components or, if all are known, their numerators."""
+        return [self.last.numerator if isinstance(f, Held) else f for f in Fit.moving(self)]
+
+    def restarted(self) -> tuple[list[int], list[int]]:
+        """Restart no component."""
+        return [], []
+
+    def sweep(self, step: ChunkStep) -> Sums:
+        """Make one pass over X."""
+        trial = TrialStep(**{f.name: getattr(step, f.name) for f in fields(step)}, undo=self.undo)
+        self.undo = False
+        return super().sweep(trial)
+
+    def step(self, order: Sequence[int], measure: bool = False) -> float:
+        """Update the factors in this order, as far as that does not raise the loss."""
+        assert not measure
+        parts, stats, totals, grams = self.factors[1].copy(order="F"), self.last, self.totals, [*self.grams]
+        before = self.loss(0)
+        for trial in range(TRIALS):
+            super().step(order)
+            if self.loss(0) <= before or 1 not in order:
+                self.states[1] = bolder(self.states[1]) if not trial else self.states[1]
+                return np.inf
+            self.factors[1], self.last, self.totals, self.grams = parts.copy(order="F"), stats, totals, [*grams]
+            self.states[1], self.undo = shier(self.states[1]), True
+        self.sum_up()  # no step is short enough, up to rounding: keep the factors before it
+        return np.inf
+
+    def finish(self) -> None:
+        """Drop the activations before the last step."""
+        self.held.cut = True

@@ -23,7 +23,7 @@ from ..updates import State
 from .accelerated import AcceleratedChunkedFit, AcceleratedFit
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
-from .chunked_fit import ChunkedFit
+from .chunked_fit import ChunkedFit, TrialChunkedFit
 from .metrics import largest_turn
 from .running import RunningFit, WholeFit, give_unit_norm
 from .solving import exact_relative_error
@@ -82,6 +82,8 @@ class Result:
         How activations of new samples are computed, if samples are independent of each other.
     seed : int or None
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
+    loss : str
+        The name of the loss: "squared" or "kullback-leibler".
     """
 
     factors: Factors
@@ -96,6 +98,7 @@ class Result:
     weights: Array | None = None
     encoder: Block | None = None
     seed: int | None = None
+    loss: str = "squared"
     states: list[State] = field(default_factory=list, repr=False)
 
     @property
@@ -199,7 +202,8 @@ def factorize(
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
-    plain, faster = (ChunkedFit, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
+    chunked = ChunkedFit if data.squared else TrialChunkedFit
+    plain, faster = (chunked, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
     kind = faster if accelerate else plain
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data import Chunked, Matrix
-from ..statistics import Array, Stats, dead_components, gram
+from ..statistics import Array, Quadratic, Stats, dead_components, gram
 from ..updates import State
 from .blocks import Block
 from .revival import revive
@@ -28,14 +28,14 @@ class BatchLearner:
     Attributes
     ----------
     parts : array of shape (features, r)
-    stats : Stats or None
+    stats : Stats, Quadratic or None
         The statistics of the components; None before the first batch.
     state : dict
         The state of the components' update.
     """
 
     parts: Array
-    stats: Stats | None
+    stats: Stats | Quadratic | None
     state: State
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -49,10 +49,12 @@ class BatchLearner:
         """
         activations, loss = self.encoded(batch, encoder, block)
         factors = [activations, self.parts]
-        stats = batch.statistics(factors, [gram(f) for f in factors], 1)
+        stats = batch.sums(factors, [gram(f) for f in factors], 1).quadratic()
         if self.stats is not None and keep > 0:
             stats = self.stats.discounted(keep) + stats
+        before = self.parts.copy(order="F")
         self.parts, self.state = block(self.parts, stats, self.state)
+        stats = stats.after(self.parts - before)
         if block.sets.scale_free and not (encoder.penalised or block.penalised):
             norms = np.linalg.norm(self.parts, axis=0).astype(float)
             norms[norms == 0] = 1
@@ -79,9 +81,7 @@ class BatchLearner:
     def restart(self, dead: Array) -> None:
         """Reset the statistics of dead components."""
         if self.stats is not None:
-            cross, own = self.stats.cross.copy(order="F"), self.stats.gram.copy()
-            cross[:, dead], own[dead], own[:, dead] = 0, 0, 0
-            self.stats = Stats(cross, own, self.stats.sqnorm)
+            self.stats = self.stats.without(dead)
 
 
 class Epochs:
@@ -127,7 +127,7 @@ class Epochs:
         return np.inf
 
     def loss(self, mode: int) -> float:
-        """½‖X − model‖², summed over the batches of the last pass."""
+        """The loss, summed over the batches of the last pass."""
         return self.total
 
     def moving(self) -> list[Array]:

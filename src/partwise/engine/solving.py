@@ -11,7 +11,7 @@ import numpy as np
 from ..data import Chunked, Data, Held, Matrix
 from ..statistics import Array, Stats, as_factor, gram, relative_error
 from ..updates import Known
-from .blocks import Block, fixed_encoder, nonnegative_encoder
+from .blocks import Block, divergence_encoder, fixed_encoder, nonnegative_encoder
 from .starts import Factors, Placed, Zeros
 
 CANCELLED = 16  # times √eps of what the loss is a difference of: a squared error below this has lost its digits
@@ -50,11 +50,17 @@ def exact_relative_error(data: Data, factors: Factors, loss: float, penalties: f
 
 @dataclass(frozen=True)
 class Solved:
-    """Activations for fixed components, the relative error, and the share of ‖X‖² that each component explains."""
+    """Activations for fixed components, the relative error, the share that each component explains, and `sqnorm`."""
 
     activations: Any
     relative_error: float
     explained: Array
+    sqnorm: float
+
+    @property
+    def error(self) -> float:
+        """‖X − model‖, or √(2·divergence)."""
+        return self.relative_error * float(np.sqrt(self.sqnorm))
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class SolvedInChunks:
         """The activations, which stay with their chunks, and their sums, from one pass."""
         self.data.check()
         held = self.data.hold(self.start, self.parts.shape[1])
-        return held, held.sweep(self.step)
+        return held, held.sweep(self.data.adapted(self.step))
 
     @cached_property
     def activations(self) -> Any:
@@ -92,13 +98,18 @@ class SolvedInChunks:
 
     @cached_property
     def relative_error(self) -> float:
-        """‖X − model‖ / ‖X‖."""
+        """‖X − model‖ / ‖X‖, or √(divergence / divergence of the features' means)."""
         held, sums = self.summed
         return exact_relative_error(self.data, [held, self.parts], float(sums[0]))
 
+    @property
+    def error(self) -> float:
+        """‖X − model‖, or √(2·divergence)."""
+        return self.relative_error * float(np.sqrt(self.data.sqnorm))
+
     @cached_property
     def explained(self) -> Array:
-        """The share of ‖X‖² that each component explains."""
+        """The share of X that each component explains."""
         return shares(self.summed[1][1:], self.data, self.relative_error)
 
 
@@ -107,7 +118,7 @@ def evaluated(data: Matrix, parts: Array, activations: Array) -> Solved:
     parts = as_factor(parts, data.dtype)
     _, loss, fitted = solve_samples(fixed_encoder(parts.shape[1]), data, parts, activations)
     error = exact_relative_error(data, [activations, parts], loss)
-    return Solved(activations, error, shares(fitted, data, error))
+    return Solved(activations, error, shares(fitted, data, error), data.sqnorm)
 
 
 def solve_activations(
@@ -116,7 +127,7 @@ def solve_activations(
     """Solve for the optimal activations for fixed components ``parts`` (features × r). ``known`` ones are kept."""
     parts = as_factor(parts, data.dtype)
     r = parts.shape[1]
-    encoder = encoder or nonnegative_encoder(r)
+    encoder = encoder or (nonnegative_encoder if data.squared else divergence_encoder)(r)
     start: Zeros | Placed = Zeros(r, data.dtype)
     if known is not None:
         encoder, start = encoder.keeping(known), Placed(start, known)
@@ -124,4 +135,4 @@ def solve_activations(
         return SolvedInChunks(data, parts, encoder, start)
     activations, loss, fitted = solve_samples(encoder, data, parts, start(0, data.shape[0]))
     error = exact_relative_error(data, [activations, parts], loss)
-    return Solved(activations, error, shares(fitted, data, error))
+    return Solved(activations, error, shares(fitted, data, error), data.sqnorm)

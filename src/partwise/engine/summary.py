@@ -59,6 +59,7 @@ class Summary:
     explained: Array | None = None
     relative_error: float | None = None
     losses: Array | None = None
+    loss: str = "squared"
     times: Array | None = None
     n_iter: int | None = None
     stop_reason: str | None = None
@@ -92,6 +93,11 @@ class Summary:
         return int(self.components.shape[1])
 
     @property
+    def loss_in_words(self) -> str:
+        """The loss, as a label."""
+        return "½‖X − model‖²" if self.loss == "squared" else "Kullback–Leibler divergence"
+
+    @property
     def explained_in_all(self) -> float | None:
         """The share of ‖X‖² that the model explains."""
         return None if self.relative_error is None else 1 - self.relative_error**2
@@ -103,6 +109,7 @@ class Summary:
             "data": f"{samples}{self.n_features} features",
             "components": str(self.n_components),
             "method": self.method,
+            "loss": None if self.loss == "squared" else self.loss_in_words,
             "requested sparsity": self.asked_in_words,
             "achieved sparsity": between(self.sparsity),
             "relative error": None if self.relative_error is None else f"{self.relative_error:.4g}",
@@ -158,7 +165,7 @@ def summary(model: Model) -> Summary:
 
 
 def _of_result(result: Any) -> Summary:
-    same = ("sparsity", "activations", "losses", "times", "n_iter", "stop_reason")
+    same = ("sparsity", "activations", "losses", "loss", "times", "n_iter", "stop_reason")
     return Summary(
         as_matrix(result.components),
         n_samples=len(result.activations),
@@ -187,6 +194,7 @@ def _of_estimator(model: Any) -> Summary:
         explained=explained,
         relative_error=None if explained is None else float(np.sqrt(max(1 - float(np.sum(explained)), 0.0))),
         losses=getattr(model, "loss_curve_", None),
+        loss=getattr(model, "loss", "squared"),
         times=getattr(model, "time_curve_", None),
         n_iter=getattr(model, "n_iter_", None),
         stop_reason=getattr(model, "stop_reason_", None),

@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
+from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
-from ..engine.validation import as_bytes, as_choice
+from ..engine.validation import as_bytes, as_choice, as_loss
 from ..projections import hoyer_sparsity
 from ..runtime.arrays import ArrayLike, Sparse
 from ..statistics import Array, as_factor
@@ -79,10 +79,16 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _solve(self, data: Matrix | Chunked, known: Known | None = None) -> Solved | SolvedInChunks:
         """The optimal activations, except those that are fixed."""
-        return solve_activations(data, self._parts(), self._encoder, known)
+        return solve_activations(self._with_loss(data), self._parts(), self._encoder, known)
+
+    def _with_loss(self, data: Matrix | Chunked) -> Any:
+        """X with the loss of the model."""
+        return with_divergence(data) if as_loss(self.loss) else data
 
     def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares.
+
+        With the Kullback–Leibler divergence, they minimise the divergence (no entry would change by more than 1e-10).
 
         If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
         without any observed entry has zero activations.
@@ -99,7 +105,11 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return np.asarray(activations @ self._parts().T)
 
     def score(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> float:
-        """Share of ‖X‖² (observed entries only) that the model explains; at most 1."""
+        """Share of ‖X‖² (observed entries only) that the model explains; at most 1.
+
+        With the Kullback–Leibler divergence: 1 − divergence / divergence of the features' means, which is the explained
+        share of the deviance.
+        """
         check_is_fitted(self)
         return 1 - self._solve(self._validated(X, reset=False, observed=observed)).relative_error ** 2
 

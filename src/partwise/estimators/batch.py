@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Self
 
-import numpy as np
-
 from ..data import Chunked, Matrix
 from ..engine.loop import Result
 from ..engine.options import MAX_ITER, TABLE, with_options
@@ -67,14 +65,15 @@ class SparseNMF(CallbackSupport, Parts):
     sparsity_ : array of shape (n_components,)
         Achieved sparsity of each component (nan for a zero component).
     explained_ : array of shape (n_components,)
-        Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)².
+        Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)². With the
+        Kullback–Leibler divergence, they add up to `score`, in proportion to the sums of the components' entries.
     reconstruction_err_ : float
-        ‖X − activations · components_‖ (Frobenius).
+        ‖X − activations · components_‖ (Frobenius) or, as in scikit-learn, √(2·divergence).
     seed_ : int or None
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
-        ½‖X − model‖² plus penalties, at the start and after each iteration.
+        ½‖X − model‖² plus penalties, or the divergence, at the start and after each iteration.
     time_curve_ : array
         Seconds since the start of the fit, for each entry of ``loss_curve_``.
     converged_ : bool
@@ -110,6 +109,7 @@ class SparseNMF(CallbackSupport, Parts):
         activation_sparsity: Sparsity = None,
         recipe: str = "ssnmf",
         recipe_params: dict[str, object] | None = None,
+        loss: str = "squared",
         l1: Penalty = 0.0,
         l2: Penalty = 0.0,
         fixed_components: ArrayLike | None = None,
@@ -134,6 +134,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.activation_sparsity = activation_sparsity
         self.recipe = recipe
         self.recipe_params = recipe_params
+        self.loss = loss
         self.l1 = l1
         self.l2 = l2
         self.fixed_components = fixed_components
@@ -243,8 +244,8 @@ class SparseNMF(CallbackSupport, Parts):
             solved: Solved | SolvedInChunks = self._solve(data, known)
         else:
             assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
-            solved = evaluated(data, self._parts(), result.activations)
-        self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
+            solved = evaluated(self._with_loss(data), self._parts(), result.activations)
+        self.reconstruction_err_ = solved.error
         self.explained_ = solved.explained
         return as_output(solved.activations)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import Chunked, Matrix, check_seen
-from ..engine.blocks import Block, nonnegative_encoder
+from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.loop import Watch, iterate
 from ..engine.natural import advise
 from ..engine.online import BatchLearner, Epochs, batches
@@ -23,13 +23,15 @@ from ..engine.validation import (
     as_count,
     as_generator,
     as_known,
+    as_loss,
     as_penalties,
     as_switch,
     seed_of,
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
-from ..updates import Sequential
+from ..statistics import refuse_penalties
+from ..updates import Newton, Sequential
 from .base import Parts, as_output
 from .fits import progress, warn_if_exhausted
 
@@ -53,7 +55,7 @@ class MiniBatchSparseNMF(Parts):
         values learn more slowly, because earlier activations belong to earlier components. Smaller values follow the
         noise of each batch.
     component_sweeps : int, default=1
-        Sweeps over the components per batch.
+        Sweeps over the components per batch; one step with the Kullback–Leibler divergence.
     l1, l2 : float, or a pair (activations, components)
         Penalties on the activations and on the components.
     init : {"samples", "random"} or array of shape (n_components, n_features)
@@ -79,7 +81,7 @@ class MiniBatchSparseNMF(Parts):
     n_steps_ : int
         Number of batches so far.
     loss_curve_ : array
-        Mean of ½‖x − model‖² over the samples, without penalties, for each pass over X in `fit`.
+        Mean loss of a sample, without penalties, for each pass over X in `fit`.
 
     See Also
     --------
@@ -105,6 +107,7 @@ class MiniBatchSparseNMF(Parts):
         batch_size: int = 1024,
         forget_factor: float = 0.7,
         component_sweeps: int = 1,
+        loss: str = "squared",
         l1: float | Sequence[float] = 0.0,
         l2: float | Sequence[float] = 0.0,
         fixed_components: npt.ArrayLike | None = None,
@@ -123,6 +126,7 @@ class MiniBatchSparseNMF(Parts):
         self.batch_size = batch_size
         self.forget_factor = forget_factor
         self.component_sweeps = component_sweeps
+        self.loss = loss
         self.l1 = l1
         self.l2 = l2
         self.fixed_components = fixed_components
@@ -151,7 +155,7 @@ class MiniBatchSparseNMF(Parts):
                 "custom constraints cannot be saved, so partial_fit is unavailable on this model: fit a new one"
             )
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
-        self._learner.step(data, self._encoder, self._block, forget)
+        self._learner.step(self._with_loss(data), self._encoder, self._block, forget)
         self.n_steps_ += 1
         self._store_parts(self._learner.parts.T)
         return self
@@ -178,7 +182,7 @@ class MiniBatchSparseNMF(Parts):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
-            epochs = Epochs(data, self._learner, self._encoder, self._block, size, forget, rng)
+            epochs = Epochs(self._with_loss(data), self._learner, self._encoder, self._block, size, forget, rng)
             watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
             iterate(epochs, watch, order=(1,))
         self._store_parts(self._learner.parts.T)
@@ -187,7 +191,7 @@ class MiniBatchSparseNMF(Parts):
         self.loss_curve_, self.time_curve_ = np.array(watch.losses[1:]) / data.shape[0], np.array(watch.times[1:])
         self.data_shape_ = (int(data.shape[0]), int(data.shape[1]))
         solved = self._solve(data)
-        self.reconstruction_err_ = solved.relative_error * float(np.sqrt(data.sqnorm))
+        self.reconstruction_err_ = solved.error
         warn_if_exhausted(watch)
         return as_output(solved.activations)
 
@@ -198,12 +202,14 @@ class MiniBatchSparseNMF(Parts):
         self.seed_ = seed_of(self._rng, self.random_state)
         sets = [as_columns(None, r), as_columns(self.sparsity, r)]
         known = as_known(self.fixed_components, r, data.shape[1], "fixed_components", data.dtype, data)
-        if known is None:
+        divergence = as_loss(self.loss)
+        if known is None and not divergence:
             advise(data, sets[1])
         penalties = as_penalties(self.l1, self.l2, sets)
-        self._encoder = nonnegative_encoder(r, *penalties[0])
+        refuse_penalties(*(divergence and any(pair) for pair in penalties))
+        self._encoder = divergence_encoder(r) if divergence else nonnegative_encoder(r, *penalties[0])
         sweeps = as_count(self.component_sweeps, "component_sweeps")
-        self._block = Block(Sequential(sweeps), sets[1], *penalties[1])
+        self._block = Block(Newton() if divergence else Sequential(sweeps), sets[1], *penalties[1])
         if known is not None:
             self._block = self._block.keeping(known)
             sets[1] = known.kept(sets[1])

@@ -16,8 +16,8 @@ from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonneg
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
 from ..runtime.untrusted import limited
-from ..statistics import Array, Stats
-from ..updates import Coding, Columns, Path, Pivot, Rows, Sequential
+from ..statistics import Array, Quadratic, Stats
+from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential
 from .base import KEPT, kept_names
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
@@ -25,7 +25,7 @@ from .tensor import SparseCP, sparsities
 
 CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF, SparseCP)}
 SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
-BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Path, Pivot, Rows, Sequential)}
+BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Newton, Path, Pivot, Rows, Sequential)}
 
 ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of floats, or another type
     "components_": ("r", "m"),
@@ -84,7 +84,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     }
     running = getattr(model, "_learner", None)
     if running is not None:
-        stats = (running.stats.cross, running.stats.gram, running.stats.sqnorm)
+        stats = running.stats.numbers()
         header["block"] = stored(model._block, "block")
         header["running"] = stored({"state": running.state, "stats": stats}, "running")
     write(path, {**header, "not_stored": notes}, arrays)
@@ -187,7 +187,7 @@ def checked_block(plain: object, arrays: Mapping[str, Array], r: int) -> Block |
     block = unpacked(plain, arrays, BLOCKS)
     if block is None:
         return None
-    if not isinstance(block, Block) or not isinstance(block.update, Coding | Path | Pivot | Sequential):
+    if not isinstance(block, Block) or not isinstance(block.update, Coding | Newton | Path | Pivot | Sequential):
         raise ValueError("unknown solver")
     sets = block.sets
     own = (sets.row,) if isinstance(sets, Rows) else sets.sets if isinstance(sets, Columns) else ()
@@ -205,13 +205,14 @@ def resume_learning(model: MiniBatchSparseNMF, header: Mapping[str, Any], arrays
     if block is None:  # it had custom constraints, which are not stored
         return
     running = unpacked(header["running"], arrays)
-    cross, own, sqnorm = running["stats"]
-    fits = cross.shape == parts.shape and cross.dtype == parts.dtype and own.shape == (parts.shape[1],) * 2
-    if not fits or own.dtype != float or not isinstance(sqnorm, float) or not isinstance(running["state"], dict):
+    stats = (Quadratic if isinstance(block.update, Newton) else Stats)(*running["stats"])
+    *arrays_, own = stats.numbers() if isinstance(stats, Quadratic) else (stats.cross, stats.gram)
+    if not all(array.shape == parts.shape for array in arrays_) or own.shape != (parts.shape[1],) * 2:
         raise ValueError("the running statistics do not match the components")
-    if not np.isfinite(cross).all() or not np.isfinite(own).all():
+    kinds = {array.dtype for array in arrays_}
+    if own.dtype != float or not kinds <= {parts.dtype, own.dtype} or not isinstance(running["state"], dict):
+        raise ValueError("the running statistics do not match the components")
+    if not all(np.isfinite(number).all() for number in stats.numbers()):
         raise ValueError("the running statistics are not finite")
-    model._block, model._learner = (
-        block,
-        BatchLearner(parts, Stats(np.asfortranarray(cross), own, sqnorm), running["state"]),
-    )
+    numbers = [np.asfortranarray(number) if np.ndim(number) else float(number) for number in stats.numbers()]
+    model._block, model._learner = block, BatchLearner(parts, type(stats)(*numbers), running["state"])

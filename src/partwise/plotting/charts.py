@@ -61,7 +61,8 @@ def convergence(
     if positive:
         axis.set_yscale("log")
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
-    axis.set_ylabel("loss  ½‖X − model‖²")
+    words = {known.loss_in_words for _, known in named}
+    axis.set_ylabel(f"loss  {words.pop()}" if len(words) == 1 else "loss")
     open_frame(axis, grid=True)
     if len(named) > 1 or named[0][0]:
         for text in axis.legend(frameon=False, fontsize=8).get_texts():

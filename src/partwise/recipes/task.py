@@ -209,7 +209,8 @@ class Task:
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         encoder = self.encoder(blocks[0]) if data is None or data.squared else None
-        return replace(result, encoder=encoder, seed=self.seed)
+        loss = "kullback-leibler" if self.divergence else "squared"
+        return replace(result, encoder=encoder, seed=self.seed, loss=loss)
 
     def with_loss(self) -> Sliced | Chunked:
         """X with the loss of the fit."""

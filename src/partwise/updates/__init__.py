@@ -8,7 +8,7 @@ from .halving import Halving
 from .interface import Columns, Kept, Rows, Sets, State, Update, WholeFactor
 from .kl_multiplicative import Divergence
 from .multiplicative import Multiplicative
-from .newton import Newton
+from .newton import Newton, bolder, shier
 from .partly import Known, Partly
 from .path import Path
 from .pivot import Pivot
@@ -39,4 +39,6 @@ __all__ = [
     "State",
     "Update",
     "WholeFactor",
+    "bolder",
+    "shier",
 ]

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..projections.sets import Metric
-from ..statistics import Array, Rates, Slopes, Stats
+from ..statistics import Array, Quadratic, Rates, Slopes, Stats
 from .interface import Sets, State, Update, as_rates
 
 SHARE = 3e-4  # of the largest curvature of a column: the least that is used
-STEEP = 100.0  # numerators above this many times the sums are of entries that the model does not cover yet
 EASE, TIRED, MOST = 0.7, 2.0**6, 2.0**40  # of eta: its change after a success, and where steep slopes count in full
 
 
@@ -45,8 +44,10 @@ class Newton(Update):
     tol: float = 0.0
     separable = True
 
-    def __call__(self, factor: Array, stats: Stats | Rates, sets: Sets, state: State) -> tuple[Array, State]:
-        """Improve ``factor``."""
+    def __call__(self, factor: Array, stats: Stats | Rates | Slopes | Quadratic, sets: Sets, state: State) -> tuple[Array, State]:
+        """Improve ``factor``. Where X cannot be asked again, this is one step that is not checked."""
+        if isinstance(stats, Slopes | Quadratic):
+            return proposed(factor, stats, sets, state.get("eta", 1.0)), {"eta": state.get("eta", 1.0)}
         rates = as_rates(stats, self)
         if sets.nonnegative:
             return rates.solved(factor, self.sweeps, self.tol), state
@@ -54,6 +55,16 @@ class Newton(Update):
         for _ in range(self.sweeps):
             factor, eta = stepped(factor, rates, sets, eta)
         return factor, {"eta": eta}
+
+
+def bolder(state: State) -> State:
+    """The state for longer steps, after one that has lowered the divergence at once."""
+    return {"eta": EASE * state.get("eta", 1.0)}
+
+
+def shier(state: State) -> State:
+    """The state for a shorter step, after one that has raised the divergence."""
+    return {"eta": 2 * state.get("eta", 1.0)}
 
 
 def stepped(factor: Array, rates: Rates, sets: Sets, eta: float) -> tuple[Array, float]:
@@ -67,12 +78,12 @@ def stepped(factor: Array, rates: Rates, sets: Sets, eta: float) -> tuple[Array,
     return factor, first  # no step is short enough, up to rounding
 
 
-def proposed(factor: Array, slopes: Slopes, sets: Sets, eta: float) -> Array:
+def proposed(factor: Array, slopes: Slopes | Quadratic, sets: Sets, eta: float) -> Array:
     """The factor after a step from a point with these slopes."""
-    gradient, curvature = tempered(slopes, steep=eta < TIRED)
+    form = slopes.quadratic(steep=eta < TIRED)
     new = np.empty_like(factor, order="F")
     for j in range(factor.shape[1]):
-        g, h, now = gradient[:, j], curvature[:, j], factor[:, j]
+        g, h, now = form.gradient[:, j], form.curvature[:, j], factor[:, j]
         h = eta * np.maximum(h, SHARE * h.max() or 1.0)
         project, dtype = sets[j], factor.dtype
         if isinstance(project, Metric):
@@ -80,21 +91,3 @@ def proposed(factor: Array, slopes: Slopes, sets: Sets, eta: float) -> Array:
         else:
             new[:, j] = project(now - (g / h.max()).astype(dtype), near=now)
     return new
-
-
-def tempered(slopes: Slopes, steep: bool) -> tuple[Array, Array]:
-    """Gradient and curvature whose minimum is that of the divergence, where entries have to grow by much.
-
-    With N and h as in `data.lines`, the step up is (N/s − 1)·N/h, so the curvature is h·s/N. Where N is very large,
-    because the model is next to zero, the quadratic form would demand this step at any price. With ``steep``, both are
-    then reduced to what the divergence, which grows only as the logarithm, would gain.
-    """
-    numerator, sums = slopes.numerator.astype(float), np.broadcast_to(slopes.sums, slopes.numerator.shape)
-    growth = np.divide(numerator, sums, out=np.ones_like(numerator), where=numerator > sums)
-    growth[~np.isfinite(growth)] = 1
-    gradient, curvature = sums - numerator, slopes.curvature / growth
-    if steep:
-        beyond = np.maximum(growth / STEEP, 1)
-        share = (1 + np.log(beyond)) / beyond
-        gradient, curvature = gradient * share, curvature * share
-    return gradient, curvature
