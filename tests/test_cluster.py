@@ -304,7 +304,7 @@ def test_methods_that_couple_samples_are_rejected_before_computing(options, mess
         {"activation_sparsity": 0.4, "sparsity": 0.5},
         {"recipe": "bisparse", "activation_sparsity": 0.4, "sparsity": 0.5},
         {"recipe": "nsnmf"},
-        {"recipe": "nsnmf", "recipe_params": {"loss": "kl"}},
+        {"recipe": "nsnmf", "loss": "kl"},
         {"init": "nndsvd"},
         {"init": "gradual"},
     ],

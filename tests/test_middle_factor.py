@@ -1,4 +1,4 @@
-"""A matrix between the factors, and the Kullback–Leibler divergence: statistics against their definitions."""
+"""A matrix between the factors: statistics against their definitions."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,11 @@ import scipy.sparse as sp
 from catalogues import one_at_a_time, random_factors
 
 from partwise.data import as_data
-from partwise.data.divergence import DivergenceData
 from partwise.engine.middle_factor import MIDDLE, WithMiddle
 from partwise.engine.revival import revive
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import dead_components, gram
-from partwise.updates import Columns, Divergence, Multiplicative, Pivot, Sequential
+from partwise.updates import Columns, Multiplicative, Pivot, Sequential
 
 KINDS = {
     "dense": np.asarray,
@@ -154,95 +153,3 @@ def test_components_in_use_and_exact_fits_are_left_alone(rng):
         assert revive(data, factors, data.statistics(factors, grams, MIDDLE), MIDDLE, sets, dead) == []
         np.testing.assert_array_equal(factors[0], activations)
         np.testing.assert_array_equal(factors[1], parts)
-
-
-# The divergence
-
-
-def divergence_problem(kind, rng, r=3):
-    """Data with zeros and a model with zeros, both at the same and at other places."""
-    X = counts(rng)
-    data = as_data(KINDS[kind](X))
-    factors = random_factors(data.shape, r, rng, data.dtype)
-    factors[0][[2, 5]] = 0
-    factors[1][[1, 3]] = 0
-    D = rng.random((r, r)).astype(data.dtype)
-    return X, DivergenceData(data, D), factors, D.astype(float)
-
-
-@DEFINED
-def test_ratios_are_their_definition(kind, rng):
-    X, data, factors, D = divergence_problem(kind, rng)
-    A, P = (f.astype(float) for f in factors)
-    ratio = X / np.maximum(A @ D @ P.T, data.data.floor)
-    grams = [gram(f) for f in factors]
-    rtol = 1e-5 if data.dtype == np.float32 else 1e-12
-    for mode, rest in ((0, P @ D.T), (1, A @ D)):
-        stats = data.statistics(factors, grams, mode)
-        wanted = (ratio.T if mode else ratio) @ rest
-        assert stats.numerator.dtype == data.dtype
-        np.testing.assert_allclose(stats.numerator, wanted, rtol=rtol, atol=rtol)
-        np.testing.assert_allclose(stats.sums, rest.sum(axis=0), rtol=rtol)
-
-
-@DEFINED
-def test_the_divergence_is_its_definition(kind, rng):
-    X, data, factors, D = divergence_problem(kind, rng)
-    A, P = (f.astype(float) for f in factors)
-    model = np.maximum(A @ D @ P.T, data.data.floor)
-    terms = model - X
-    terms[X > 0] += X[X > 0] * np.log(X[X > 0] / model[X > 0])
-    rtol = 1e-5 if data.dtype == np.float32 else 1e-12
-    assert data.loss(None, factors, [], 0) == pytest.approx(terms.sum(), rel=rtol)
-    assert data.squared_error(factors) == pytest.approx(np.sum((X - A @ D @ P.T) ** 2), rel=rtol)
-
-
-@pytest.mark.parametrize("kind", ["dense", "CSR", "CSC"])
-def test_an_exact_model_has_no_divergence_and_stays(kind, rng):
-    A, P = random_factors((6, 5), 2, rng)
-    A[1] = 0
-    data = DivergenceData(as_data(KINDS[kind](A @ P.T)), np.eye(2))
-    assert data.loss(None, [A, P], [], 0) == pytest.approx(0, abs=1e-12)
-    for mode, sets in ((0, Columns.same(Nonnegative(), 2)), (1, Columns.same(Nonnegative(), 2))):
-        factor, _ = Divergence()([A, P][mode].copy("F"), data.statistics([A, P], [], mode), sets, {})
-        np.testing.assert_allclose(factor, [A, P][mode], rtol=1e-12)
-
-
-@DEFINED
-def test_multiplicative_updates_lower_the_divergence(kind, rng):
-    X = counts(rng, 20, 15)
-    data = as_data(KINDS[kind](X))
-    sets = Columns.same(Nonnegative(), 3)
-    data = DivergenceData(data, 0.6 * np.eye(3) + 0.4 / 3)
-    factors = random_factors(data.shape, 3, rng, data.dtype)
-    losses = [data.loss(None, factors, [], 0)]
-    for step in range(20):
-        mode = step % 2
-        factors[mode], _ = Divergence()(factors[mode], data.statistics(factors, [], mode), sets, {})
-        assert factors[mode].dtype == data.dtype
-        losses.append(data.loss(None, factors, [], 0))
-    assert np.isfinite(losses).all()
-    assert np.all(np.diff(losses) <= (1e-5 if data.dtype == np.float32 else 1e-12) * losses[0])
-    assert losses[-1] < 0.8 * losses[0]
-    assert not factors[0][2].any()
-    np.testing.assert_allclose((factors[0] @ data.middle @ factors[1].T).sum(), X.sum(), rtol=1e-4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_divergence_of_zeros(kind, rng):
-    data = DivergenceData(as_data(KINDS[kind](np.zeros((4, 3)))), np.eye(2))
-    factors = random_factors((4, 3), 2, rng, data.dtype)
-    assert data.loss(None, factors, [], 0) == pytest.approx((factors[0] @ factors[1].T).sum(), rel=1e-6)
-    assert not data.statistics(factors, [], 0).numerator.any()
-
-
-def test_stored_zeros_change_nothing(rng):
-    X = counts(rng)
-    stored = sp.csr_array(np.ones_like(X))
-    stored.data[:] = X.ravel()
-    factors = random_factors(X.shape, 3, rng)
-    pair = [DivergenceData(as_data(matrix), np.eye(3)) for matrix in (stored, sp.csr_array(X))]
-    assert pair[0].loss(None, factors, [], 0) == pytest.approx(pair[1].loss(None, factors, [], 0), rel=1e-12)
-    for mode in (0, 1):
-        numerators = [data.statistics(factors, [], mode).numerator for data in pair]
-        np.testing.assert_allclose(*numerators, rtol=1e-12)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from catalogues import RECIPES, one_of_each, planted
 from scipy.optimize import nnls
+from scipy.special import kl_div
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -22,7 +23,7 @@ pytestmark = [
 
 R = 4
 MAX_ITER = 3
-OWN = ("sparsity", "activation_sparsity", "l1", "l2")  # parameters of the estimator itself
+OWN = ("sparsity", "activation_sparsity", "l1", "l2", "loss")  # parameters of the estimator itself
 
 
 @pytest.fixture(scope="module", params=RECIPES)
@@ -82,16 +83,20 @@ def test_fit_transform_is_fit_and_transform(X, recipe, form, dtype):
     assert model.transform(X).dtype == dtype
 
 
-def test_attributes(fitted):
+def test_attributes(fitted, recipe):
     X, model, activations = fitted
     middle = getattr(model, "scaling_", np.eye(R))
     back = model.inverse_transform(activations)
     np.testing.assert_allclose(back, activations @ middle @ model.components_, atol=1e-12)
     np.testing.assert_allclose(model.inverse_transform(sp.csr_array(activations)), back, atol=1e-12)
-    size = np.linalg.norm(X)
-    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(X - back), rel=1e-8)
+
+    def error(model):
+        return np.sqrt(2 * kl_div(X, model).sum()) if recipe.divergence else np.linalg.norm(X - model)
+
+    size = error(np.broadcast_to(X.mean(axis=0), X.shape) if recipe.divergence else np.zeros_like(X))
+    assert model.reconstruction_err_ == pytest.approx(error(back), rel=1e-8)
     assert model.explained_.sum() == pytest.approx(1 - (model.reconstruction_err_ / size) ** 2, abs=1e-10)
-    scored = np.linalg.norm(X - model.inverse_transform(model.transform(X))) / size
+    scored = error(model.inverse_transform(model.transform(X))) / size
     assert model.score(X) == pytest.approx(1 - scored**2, abs=1e-10)
     np.testing.assert_array_equal(model.sparsity_, pw.hoyer_sparsity(model.components_, axis=1))
 
@@ -174,8 +179,8 @@ def test_verbose_shows_no_error_for_a_divergence(X, capfd):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"recipe": "nsnmf", "sparsity": 0.5}, "recipe nsnmf does not accept 'sparsity', only 'loss', 'theta'"),
-        ({"recipe": "nsnmf", "l1": 0.5}, "recipe nsnmf does not accept 'l1', only 'loss', 'theta'"),
+        ({"recipe": "nsnmf", "sparsity": 0.5}, "recipe nsnmf does not accept 'sparsity', only 'theta'"),
+        ({"recipe": "nsnmf", "l1": 0.5}, "recipe nsnmf does not accept 'l1', only 'theta'"),
         (
             {"recipe": "grouped", "sparsity": 0.5, "activation_sparsity": 0.5},
             "grouped does not accept 'activation_sparsity'",
@@ -202,7 +207,7 @@ def test_verbose_shows_no_error_for_a_divergence(X, capfd):
         ({"recipe": "bisparse", "sparsity": 0.5}, "bisparse needs 'activation_sparsity'"),
         ({"recipe": "nnsc", "l1": -1}, "l1=-1"),
         ({"recipe": "nsnmf", "recipe_params": {"theta": 2}}, "theta=2"),
-        ({"recipe": "nsnmf", "recipe_params": {"loss": "kl", "kkt_tol": 0.1}}, "kkt_tol"),
+        ({"recipe": "nsnmf", "loss": "kl", "recipe_params": {"kkt_tol": 0.1}}, "kkt_tol"),
         ({"recipe": "l0", "recipe_params": [3]}, r"recipe_params=\[3\] is not a dict of parameters"),
         ({"recipe": ["l0"]}, r"recipe=\['l0'\] is not one of .*'l0'"),
     ],
@@ -221,17 +226,17 @@ def test_what_a_message_proposes_is_accepted(X, name):
 
 
 def test_parameters_of_a_recipe_can_be_searched(X):
-    given = {"loss": "squared", "theta": 0.2}
+    given = {"kkt_tol": 0.0, "theta": 0.2}
     model = SparseNMF(R, recipe="nsnmf", recipe_params=given, max_iter=20, random_state=0)
     search = GridSearchCV(model, {"recipe_params__theta": [0.0, 0.9]}, cv=2).fit(X)
     scores = [
-        GridSearchCV(model, {"recipe_params": [{"loss": "squared", "theta": theta}]}, cv=2).fit(X).best_score_
+        GridSearchCV(model, {"recipe_params": [{"kkt_tol": 0.0, "theta": theta}]}, cv=2).fit(X).best_score_
         for theta in (0.0, 0.9)
     ]
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
     assert scores[0] > scores[1]
-    assert search.best_estimator_.recipe_params == {"loss": "squared", "theta": 0.0}
-    assert given == {"loss": "squared", "theta": 0.2}  # the user's dict is unchanged
+    assert search.best_estimator_.recipe_params == {"kkt_tol": 0.0, "theta": 0.0}
+    assert given == {"kkt_tol": 0.0, "theta": 0.2}  # the user's dict is unchanged
 
 
 def test_parameters_of_a_recipe_are_parameters():

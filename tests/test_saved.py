@@ -37,7 +37,8 @@ MODELS = {
     "l0": {"recipe": "l0", "recipe_params": {"nonzeros": 2, "side": "activations"}},
     "l0_path": {"recipe": "l0_path", "recipe_params": {"nonzeros": np.int64(2)}},
     "snmf": {"recipe": "snmf", "recipe_params": {"beta": 0.1}},
-    "kl": {"recipe": "nsnmf", "recipe_params": {"loss": "kl"}},
+    "nsnmf, kl": {"recipe": "nsnmf", "loss": "kl"},
+    "kl": {"loss": "kullback-leibler", "sparsity": 0.5},
     "mini-batch": {"kind": pw.MiniBatchSparseNMF, "sparsity": 0.4, "batch_size": 7},
 }
 

@@ -5,9 +5,7 @@ import pytest
 from catalogues import random_factors, stats_of
 
 from partwise.data import as_data
-from partwise.projections import Nonnegative
-from partwise.statistics import Ratios, Stats, gram, inner
-from partwise.updates import Columns, Divergence
+from partwise.statistics import gram, inner
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -100,20 +98,3 @@ def test_slopes_and_changes_are_those_of_the_loss(rng):
         difference = (stats.loss(F + 1e-5 * step) - stats.loss(F - 1e-5 * step)) / 2e-5
         assert linear == pytest.approx(difference, rel=1e-5)
         assert linear == pytest.approx(np.vdot(slope, step), rel=1e-12)
-
-
-def test_ratios_take_no_penalty(rng):
-    ratios = Ratios(rng.random((5, 3)), np.array([1.0, 2.0, 0.0]))
-    assert ratios.penalised(0.0, 0.0, 0.0) is ratios
-    for penalty in ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1)):
-        with pytest.raises(ValueError, match="does not support penalties"):
-            ratios.penalised(*penalty)
-    factor, state = Divergence()(np.ones((5, 3), order="F"), ratios, Columns.same(Nonnegative(), 3), {})
-    np.testing.assert_allclose(factor, ratios.numerator * [1, 0.5, 0])
-    assert state == {}
-
-
-def test_the_divergence_needs_its_own_statistics():
-    stats = Stats(np.ones((5, 3)), np.eye(3), 1.0)
-    with pytest.raises(ValueError, match="use DivergenceData"):
-        Divergence()(np.ones((5, 3), order="F"), stats, Columns.same(Nonnegative(), 3), {})

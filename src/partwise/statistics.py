@@ -64,8 +64,8 @@ class Stats:
         cross[:, which], own[which], own[:, which] = 0, 0, 0
         return Stats(cross, own, self.sqnorm)
 
-    def quadratic(self) -> Stats:
-        """The statistics themselves: the loss is quadratic."""
+    def around(self, factor: Array) -> Stats:
+        """What can be kept of the statistics while the factor moves on: everything, because the loss is quadratic."""
         return self
 
     def after(self, step: Array) -> Stats:
@@ -204,8 +204,8 @@ class Slopes:
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> Slopes:
         """The slopes of the ``free`` columns."""
-        columns = (np.asfortranarray(a[..., free]) for a in (self.numerator, self.sums, self.curvature))
-        return Slopes(*columns, self.value, self.gram[np.ix_(free, free)])
+        numerator, sums, curvature = (a[..., free] for a in (self.numerator, self.sums, self.curvature))
+        return Slopes(numerator, sums, curvature, self.value, self.gram[np.ix_(free, free)])
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
         """The divergence at the factor that the slopes belong to."""
@@ -296,6 +296,10 @@ class Rates(Protocol):
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
         """The divergence at ``factor``."""
+        ...
+
+    def around(self, factor: Array) -> Quadratic:
+        """What can be kept of the statistics while the factor moves on."""
         ...
 
     def fits(self, factor: Array) -> Array:

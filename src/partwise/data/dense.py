@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..runtime.threads import product, summed_product
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, as_floats, check_scale, check_values, square_sums
-from .protocols import Lines, Which
+from .protocols import LineGroup, Which
 
 TOGETHER = 16  # samples or features that are copied together, at least, so that whole cache lines are used
 
@@ -70,13 +70,13 @@ class DenseData(Matrix):
             total += float(square_sums(residual).sum())
         return total
 
-    def lines(self, mode: int) -> Iterator[Lines]:
+    def lines(self, mode: int) -> Iterator[LineGroup]:
         size, width = self.shape[mode], self.shape[1 - mode]
         step = max(TOGETHER, CHUNK_ENTRIES // width)
         for first in range(0, size, step):
             tile = self.tile(mode, slice(first, min(first + step, size)))
             starts = np.arange(0, tile.size + 1, width)
-            yield Lines(first, tile.ravel(), np.empty(0, dtype=np.uint32), starts, self.complete)
+            yield LineGroup(first, tile.ravel(), np.empty(0, dtype=np.uint32), starts, self.complete)
 
     def tile(self, mode: int, which: slice) -> Array:
         """Return some samples (mode 0) or features (mode 1) as contiguous rows, with NaN for missing entries."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..runtime.arrays import DType
-from ..statistics import Array, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
+from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
 from .chunks import Chunked, Held, Question, Start, Step, Survey
 from .dense import DenseData
 from .lines import Rest, entropy, slopes_of_lines, solve_lines
@@ -122,7 +122,12 @@ class LineRates:
     """
 
     def __init__(
-        self, data: DivergenceData, rest: Array, mode: int, which: Sequence[int] | None = None, fixed: Array | None = None
+        self,
+        data: DivergenceData,
+        rest: Array,
+        mode: int,
+        which: Sequence[int] | None = None,
+        fixed: Array | None = None,
     ) -> None:
         self.data, self.rest, self.mode, self.fixed = data, as_factor(rest), mode, fixed
         self.which = np.arange(rest.shape[1]) if which is None else np.array(which)
@@ -180,6 +185,10 @@ class LineRates:
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
         """The divergence at ``factor``."""
         return float(self.losses(factor).sum())
+
+    def around(self, factor: Array) -> Quadratic:
+        """What can be kept of the statistics while the factor moves on."""
+        return self.slopes(factor).quadratic()
 
     def fits(self, factor: Array) -> Array:
         """The sum of the model's entries that are due to each component."""

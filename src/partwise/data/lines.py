@@ -30,7 +30,7 @@ import numpy as np
 from ..runtime.compiled import apart, kernel, loop, piece
 from ..runtime.threads import in_parts
 from ..statistics import Array, as_factor
-from .protocols import Lines
+from .protocols import LineGroup
 from .sparse import as_rows
 
 LEAST = 16  # lines per thread, at least
@@ -54,7 +54,7 @@ class Rest(NamedTuple):
 
 
 def solve_lines(
-    lines: Iterator[Lines], rest: Rest, factor: Array, which: Array, sweeps: int, tol: float, floor: float
+    lines: Iterator[LineGroup], rest: Rest, factor: Array, which: Array, sweeps: int, tol: float, floor: float
 ) -> Array:
     """Improve the columns ``which`` of a factor, line by line, and return the loss of each line.
 
@@ -62,12 +62,12 @@ def solve_lines(
     """
     losses = np.empty(len(factor))
     for some in lines:
-        in_parts(partial(sweep_lines, *some, *rest, factor.T, which, sweeps, tol, floor, losses), some.count, LEAST)
+        in_parts(partial(sweep_lines, *some, *rest, factor.T, which, sweeps, tol, floor, losses), some.number, LEAST)
     return losses
 
 
 def slopes_of_lines(
-    lines: Iterator[Lines], rest: Rest, factor: Array, floor: float, numerator: Array, curvature: Array, sums: Array
+    lines: Iterator[LineGroup], rest: Rest, factor: Array, floor: float, numerator: Array, curvature: Array, sums: Array
 ) -> Array:
     """Write (X / M)·rest and (X / M²)·(rest ∘ Σ rest) and the sums of the rest, and return the loss of each line.
 
@@ -76,7 +76,7 @@ def slopes_of_lines(
     losses = np.empty(len(factor))
     for some in lines:
         outs = (numerator.T, curvature.T, sums.T, losses)
-        in_parts(partial(measure_lines, *some, *rest, factor.T, floor, *outs), some.count, LEAST)
+        in_parts(partial(measure_lines, *some, *rest, factor.T, floor, *outs), some.number, LEAST)
     return losses
 
 

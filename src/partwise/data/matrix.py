@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats, gram
-from .protocols import Data, Form, Lines, Sliced, Which
+from .protocols import Data, Form, LineGroup, Sliced, Which
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -123,7 +123,7 @@ class Matrix(InMemory):
         return self._cross[mode]
 
     @abstractmethod
-    def lines(self, mode: int) -> Iterator[Lines]:
+    def lines(self, mode: int) -> Iterator[LineGroup]:
         """Yield all samples (mode 0) or features (mode 1), some at a time."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ Which = slice | Array  # some of the samples
 Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
 
 
-class Lines(NamedTuple):
+class LineGroup(NamedTuple):
     """Some lines of X, beginning with line ``first``, in compressed form.
 
     If ``indices`` is empty, all entries are listed. If not all lines are ``whole``, entries that are not stored or are
@@ -26,7 +26,7 @@ class Lines(NamedTuple):
     whole: bool
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """The number of lines."""
         return len(self.starts) - 1
 

@@ -13,7 +13,7 @@ from ..runtime.compiled import apart, kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
-from .protocols import Lines, Which
+from .protocols import LineGroup, Which
 
 T = TypeVar("T")
 
@@ -92,9 +92,9 @@ class SparseData(Matrix):
             total += float(square_sums(residual).sum())
         return total
 
-    def lines(self, mode: int) -> Iterator[Lines]:
+    def lines(self, mode: int) -> Iterator[LineGroup]:
         stored = self.stored if self.matrix.format == ("csr", "csc")[mode] else self.stored_across
-        yield Lines(0, *stored, self.complete)
+        yield LineGroup(0, *stored, self.complete)
 
     def vectors(self, mode: int, which: Array) -> Array:
         chosen = self.matrix[:, which] if mode else self.matrix[which].T

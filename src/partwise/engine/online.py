@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class BatchLearner:
         """
         activations, loss = self.encoded(batch, encoder, block)
         factors = [activations, self.parts]
-        stats = batch.sums(factors, [gram(f) for f in factors], 1).quadratic()
+        stats: Any = batch.statistics(factors, [gram(f) for f in factors], 1).around(self.parts)
         if self.stats is not None and keep > 0:
             stats = self.stats.discounted(keep) + stats
         before = self.parts.copy(order="F")

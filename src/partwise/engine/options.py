@@ -54,8 +54,8 @@ class Keywords(TypedDict, total=False):
         Literal["squared", "kullback-leibler", "kl"],
         "squared",
         '{"squared", "kullback-leibler", "kl"}',
-        "The loss: ½‖X − model‖², or the Kullback–Leibler divergence Σ x·log(x / model) − x + model, which suits counts "
-        "(ssnmf and nsnmf). Relative errors are then relative to the divergence of the features' means.",
+        "The loss: ½‖X − model‖², or the Kullback–Leibler divergence Σ x·log(x / model) − x + model, which suits "
+        "counts (ssnmf and nsnmf). Relative errors are then relative to the divergence of the features' means.",
         Flag(LOSSES, "squared error, or Kullback–Leibler divergence for counts (ssnmf, nsnmf)"),
     ]
     init: Annotated[

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Data, Held, Matrix
-from ..statistics import Array, Stats, as_factor, gram, relative_error
+from ..statistics import Array, as_factor, relative_error
 from ..updates import Known
 from .blocks import Block, divergence_encoder, fixed_encoder, nonnegative_encoder
 from .starts import Factors, Placed, Zeros

@@ -21,7 +21,6 @@ from ..projections.sets import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
-from .options import LOSSES
 
 OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
@@ -105,7 +104,7 @@ def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
 
 def as_loss(value: object) -> bool:
     """Whether the loss is the Kullback–Leibler divergence."""
-    return bool(as_choice(value, "loss", LOSSES) != "squared")
+    return bool(as_choice(value, "loss", ("squared", "kullback-leibler", "kl")) != "squared")
 
 
 def as_side(value: object) -> int:

@@ -205,14 +205,15 @@ def resume_learning(model: MiniBatchSparseNMF, header: Mapping[str, Any], arrays
     if block is None:  # it had custom constraints, which are not stored
         return
     running = unpacked(header["running"], arrays)
-    stats = (Quadratic if isinstance(block.update, Newton) else Stats)(*running["stats"])
-    *arrays_, own = stats.numbers() if isinstance(stats, Quadratic) else (stats.cross, stats.gram)
-    if not all(array.shape == parts.shape for array in arrays_) or own.shape != (parts.shape[1],) * 2:
+    kind: Any = Quadratic if isinstance(block.update, Newton) else Stats
+    stats = kind(*running["stats"])
+    main, own = stats.numbers()[: 2 if kind is Quadratic else 1], stats.gram
+    if not all(array.shape == parts.shape for array in main) or own.shape != (parts.shape[1],) * 2:
         raise ValueError("the running statistics do not match the components")
-    kinds = {array.dtype for array in arrays_}
-    if own.dtype != float or not kinds <= {parts.dtype, own.dtype} or not isinstance(running["state"], dict):
+    kinds = {own.dtype} if kind is Quadratic else {parts.dtype}
+    if own.dtype != float or {array.dtype for array in main} != kinds or not isinstance(running["state"], dict):
         raise ValueError("the running statistics do not match the components")
     if not all(np.isfinite(number).all() for number in stats.numbers()):
         raise ValueError("the running statistics are not finite")
     numbers = [np.asfortranarray(number) if np.ndim(number) else float(number) for number in stats.numbers()]
-    model._block, model._learner = block, BatchLearner(parts, type(stats)(*numbers), running["state"])
+    model._block, model._learner = block, BatchLearner(parts, kind(*numbers), running["state"])

@@ -9,13 +9,15 @@ from typing import Any
 import joblib
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import kl_div
 
-from ..data import Chunked, Matrix, Missing, SparseData, as_data
+from ..data import Chunked, Missing, SparseData, as_data
 from ..data.missing import MissingDense, check_seen
 from ..data.observed import MissingSparse
 from ..statistics import Array, relative_error
 
 DENSE_ENTRIES = 2**26  # a sparse X with at most this many entries, zeros included, is converted to dense
+MIXED = 0.01  # share of the features' means in a prediction of counts
 CHUNK = 2**16  # held-out entries predicted at a time
 
 
@@ -64,7 +66,7 @@ class Observed:
         flat = entries if self.mask is None else np.flatnonzero(self.mask)[entries]
         return np.divmod(flat, self.matrix.shape[1])
 
-    def without(self, entries: Array) -> Matrix:
+    def without(self, entries: Array) -> Missing:
         """X with these entries marked as missing."""
         if self.sparse:
             X, kept = self.matrix, np.ones(self.matrix.nnz, dtype=bool)
@@ -90,7 +92,7 @@ class Observed:
 class Split:
     """The training data, and the held-out entries with their values."""
 
-    seen: Matrix
+    seen: Missing
     rows: Array
     columns: Array
     values: Array
@@ -104,6 +106,23 @@ class Split:
             predicted = np.einsum("ej,ej->e", left[self.rows[some]], right[self.columns[some]])
             total += float(np.square(predicted - self.values[some], dtype=float).sum())
         return relative_error(float(np.square(self.values, dtype=float).sum()), total / 2)
+
+    def divergence(self, factors: Sequence[Array]) -> float:
+        """√(divergence / divergence of the features' means) over the held-out entries.
+
+        A single count where the model is zero would make it infinite. The model is therefore mixed with a little of
+        the means, as for the perplexity of topic models.
+        """
+        left, right = factors
+        means, total, trivial = self.seen.means.astype(float), 0.0, 0.0
+        for first in range(0, len(self.rows), CHUNK):
+            some = slice(first, first + CHUNK)
+            usual = means[self.columns[some]]
+            usual = np.maximum(usual, np.finfo(float).tiny)  # of a feature with one count, which is held out
+            predicted = np.einsum("ej,ej->e", left[self.rows[some]], right[self.columns[some]], dtype=float)
+            total += float(kl_div(self.values[some], (1 - MIXED) * predicted + MIXED * usual).sum())
+            trivial += float(kl_div(self.values[some], usual).sum())
+        return relative_error(2 * trivial, total)
 
 
 def hold_out(observed: Observed, share: float, rng: np.random.Generator) -> Split:

@@ -34,10 +34,11 @@ class Plan:
     max_iter: int | None  # None: the default of the recipe
     tol: float | None
     seed: int
+    loss: str = "squared"
 
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
-        options = Keywords(init=start, random_state=rng, n_threads=1)
+        options = Keywords(init=start, random_state=rng, n_threads=1, loss=self.loss)  # type: ignore[typeddict-item]
         if self.max_iter is not None:
             options["max_iter"] = self.max_iter
         if self.tol is not None:
@@ -79,7 +80,7 @@ def measurements(result: Result, split: Split, side: str) -> Record:
     sparsity = result.sparsity if side == "components" else result.activation_sparsity
     known = sparsity[~np.isnan(sparsity)]
     return {
-        "heldout_error": split.error(result.factors),
+        "heldout_error": (split.error if result.loss == "squared" else split.divergence)(result.factors),
         "train_error": result.relative_error,
         "achieved_sparsity": float(known.mean()) if known.size else None,
         "dead_parts": len(dead_components([gram(f) for f in result.factors])),

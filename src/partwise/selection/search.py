@@ -20,6 +20,7 @@ from ..engine.validation import (
     as_count,
     as_generator,
     as_jobs,
+    as_loss,
     as_path,
     as_verbosity,
 )
@@ -40,6 +41,7 @@ def select(
     n_splits: int = 3,
     n_init: int = 3,
     init: str = "auto",
+    loss: Literal["squared", "kullback-leibler", "kl"] = "squared",
     max_iter: int | None = None,
     tol: float | None = None,
     missing: Literal["error", "em"] = "error",
@@ -76,6 +78,10 @@ def select(
         Number of splits, and of starts per split. ``stability`` compares the starts with each other.
     init : {"auto", "samples", "random", "gradual"}
         Start of the first sparsity of each path, by default as in `partwise.ssnmf`.
+    loss : {"squared", "kullback-leibler", "kl"}
+        As in `partwise.ssnmf`. Errors with the Kullback–Leibler divergence are √(divergence / divergence of the
+        features' means); held-out entries are predicted by the model mixed with 1 % of these means, because a single
+        count where the model is zero would make the divergence infinite.
     max_iter, tol
         As in `partwise.ssnmf`, with the same defaults.
     missing, observed
@@ -107,7 +113,7 @@ def select(
     ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
     entries = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", observed)
-    settings = {
+    settings: dict[str, Any] = {
         "sparsities": sparsities,
         "side": as_choice(side, "side", SIDES),
         "holdout": as_share(holdout),
@@ -116,10 +122,12 @@ def select(
         "max_iter": None if max_iter is None else as_count(max_iter, "max_iter"),
         "tol": None if tol is None else as_amount(tol, "tol"),
     }
+    if as_loss(loss):
+        settings["loss"] = "kullback-leibler"
     seed = int(rng.integers(2**31))
     data = {"X": entries.digest(), "random_state": None if random_state is None else seed}
     finished = SearchRecords(as_path(checkpoint, "checkpoint"), settings | data, seed)
-    plan = Plan(**settings, seed=finished.seed)  # type: ignore[arg-type]
+    plan = Plan(**settings, seed=finished.seed)
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
     jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [key for key in reversed(wanted) if key not in finished.records]  # slowest (largest rank) first

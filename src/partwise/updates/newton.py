@@ -1,7 +1,7 @@
 """Newton steps with the Kullback–Leibler divergence.
 
 If the only constraint is y ≥ 0, each row is solved by itself, entry by entry (see `data.lines`). Sets that couple the
-rows of a column take a step for all columns at once, in a diagonal metric: with the gradient g and the curvature h at F,
+rows of a column take a step for all columns at once, in a diagonal metric: with gradient g and curvature h at F,
 
     F_j ← the w in its set that minimises Σ g·w + ½·eta·Σ h·(w − F_j)².
 
@@ -44,7 +44,9 @@ class Newton(Update):
     tol: float = 0.0
     separable = True
 
-    def __call__(self, factor: Array, stats: Stats | Rates | Slopes | Quadratic, sets: Sets, state: State) -> tuple[Array, State]:
+    def __call__(
+        self, factor: Array, stats: Stats | Rates | Slopes | Quadratic, sets: Sets, state: State
+    ) -> tuple[Array, State]:
         """Improve ``factor``. Where X cannot be asked again, this is one step that is not checked."""
         if isinstance(stats, Slopes | Quadratic):
             return proposed(factor, stats, sets, state.get("eta", 1.0)), {"eta": state.get("eta", 1.0)}
