@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import rel_entr
+from scipy.special import kl_div
 
 import partwise
 from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
@@ -242,14 +242,30 @@ class Recipe:
     def divergence(self):
         return self.options.get("loss") == "kl"
 
+    def relative_error(self, X, result):
+        """The relative error by its definition. X may have NaN for missing entries."""
+        seen, model = ~np.isnan(X), rebuilt(result)
+        exact = np.where(seen, X, 0).astype(float)
+        if self.divergence:
+            means = exact.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+            usual = divergence(exact, np.broadcast_to(means, X.shape), np.float64)
+            usual = usual if usual > 1e-10 * exact.sum() else exact.sum()
+            return np.sqrt(max(divergence(exact, model, result.factors[0].dtype), 0) / usual)
+        return np.linalg.norm(np.where(seen, exact - model, 0)) / np.linalg.norm(exact)
+
     def objective(self, X, result):
         """The objective by its definition, in double precision."""
         activations, parts = (f.astype(float) for f in result.factors)
         model = rebuilt(result)
         if self.divergence:
-            return float(rel_entr(X, model).sum() - X.sum() + model.sum())
+            return divergence(X, model, result.factors[0].dtype)
         penalty = 0 if self.penalty is None else self.penalty(X, activations, parts)
         return 0.5 * float(np.sum((X - model) ** 2)) + penalty
+
+
+def divergence(X, model, dtype):
+    """Σ x·log(x / model) − x + model, with a model that is nowhere quite zero."""
+    return float(kl_div(X, model + np.finfo(dtype).eps ** 1.75 * X.max()).sum())
 
 
 def rebuilt(result):

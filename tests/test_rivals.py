@@ -49,7 +49,7 @@ def test_promises_are_kept(X, recipe, dtype):
         assert np.all(np.diff(result.losses) <= slack * result.losses[:-1])
     assert result.losses[-1] < result.losses[0]
     assert result.losses[-1] == pytest.approx(recipe.objective(X.astype(float), result), rel=slack, abs=slack * size)
-    error = relative_error(X.astype(float), result)
+    error = recipe.relative_error(X.astype(float), result)
     assert result.relative_error == pytest.approx(error, abs=1e-8 if dtype == np.float64 else 1e-4)
 
 

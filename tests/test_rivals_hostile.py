@@ -22,7 +22,7 @@ BAD = [
     ("nnsc", {"method": "fast"}, ValueError, "method='fast' is not one of 'sequential'"),
     ("l0", {"method": "forward"}, ValueError, "method='forward' is not one of 'prune', 'sequential'"),
     ("l0", {"method": "prune", "side": "activations"}, ValueError, "method='prune' is not one of 'reverse'"),
-    ("nsnmf", {"loss": "frobenius"}, ValueError, "loss='frobenius' is not one of 'squared', 'kl'"),
+    ("nsnmf", {"loss": "frobenius"}, ValueError, "loss='frobenius' is not one of 'squared', 'kullback-leibler', 'kl'"),
     *(("nsnmf", {"theta": v}, ValueError, re.escape(f"theta={v!r}")) for v in (1.2, -0.1, "a", None, np.nan)),
     ("nsnmf", {"loss": "kl", "kkt_tol": 1e-3}, ValueError, "kkt_tol"),
     *(("nnsc", {"l1": v}, ValueError, f"l1={v!r}") for v in (-1, "a", None, np.nan, np.inf)),

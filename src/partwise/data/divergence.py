@@ -19,6 +19,7 @@ from .matrix import Matrix, Wrapped
 from .protocols import Which
 
 FLOOR = 1.75  # power of machine epsilon, times the largest entry: what is added to the model, against division by zero
+EQUAL = 1e-10  # of the sum of X: a divergence from the means below this is rounding
 
 
 class DivergenceData(Wrapped):
@@ -111,8 +112,13 @@ class Totals:
 
     @property
     def divergence(self) -> float:
-        """The divergence of X from the means of its features, to which that of a model is compared."""
-        return max(self.logs - float(xlogy(self.sums, self.sums / np.maximum(self.counts, 1)).sum()), 0.0)
+        """The divergence of X from the means of its features, to which that of a model is compared.
+
+        If all samples are equal, it is zero up to rounding, and the sum of X takes its place.
+        """
+        found = self.logs - float(xlogy(self.sums, self.sums / np.maximum(self.counts, 1)).sum())
+        total = float(self.sums.sum())
+        return found if found > EQUAL * total else total
 
 
 class LineRates:
@@ -299,4 +305,4 @@ def with_divergence(data: Any) -> Any:
 
 def lowest_model(peak: float, dtype: DType) -> float:
     """What is added to the model of data with this largest entry."""
-    return max(float(np.finfo(dtype).eps) ** FLOOR * peak, float(np.finfo(dtype).tiny) ** 0.25)
+    return float(np.finfo(dtype).eps) ** FLOOR * peak or float(np.finfo(dtype).tiny)

@@ -301,7 +301,7 @@ def shift(model: Array, x: Array, last: Array, step: float, w: Array) -> tuple[f
         model[e] += move * last[e]
         t = w[e] / model[e]
         n += x[e] * t
-        h += x[e] * t * t
+        h += np.float64(x[e] * t) * np.float64(t)  # may overflow in single precision
     return n, h
 
 
