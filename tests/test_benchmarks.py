@@ -33,6 +33,11 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^tiny .* peak memory beyond X .* = # × the factors$", 2),
         (r"^(?:python|import) .* # s$", 5),
     ],
+    "kl": [
+        (r"^scikit-learn, .*: its divergence in # of its time \(largest #\); numbers differ by \S+$", 2),
+        (r"^nsnmf, .* seed 0: .* s: \S+ against \S+ %; .* s: \S+ against \S+ %$", 2),
+        (r"^components, mean count #: sparsity none: # squared, # KL; sparsity the true ones: # squared, # KL$", 5),
+    ],
     "missing": [
         (r"^\w+, .*, float(?:64|32): complete # ms; missing 0%: # ×, 10%: # ×, 30%: # ×, 50%: # ×, 90%: # ×$", 4),
         (r"% missing \| tol 0\.05: +# iterations, .* iteration # × plain \| tol 1e-06: +# iterations", 10),

@@ -50,7 +50,8 @@ def ssnmf(
     """Sequential Sparse NMF: components of exactly the sparsity that you set.
 
     min ½‖X − activations·components‖²  over  activations ≥ 0 and components in their sets. The activations are updated
-    by HALS, the components by a sequential pass over Hoyer sets.
+    by HALS, the components by a sequential pass over Hoyer sets. With ``loss="kullback-leibler"``, the divergence of
+    counts is minimised instead, by Newton steps: without ``activation_sparsity``, ``faithful``, ``solver`` and penalties.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def ssnmf(
         Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
         does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
-        does. If X is read in chunks, the activations then take three times the memory.
+        does. If X is read in chunks, the activations then take three times the memory. Fits with the
+        Kullback–Leibler divergence are not accelerated.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
