@@ -11,7 +11,7 @@ from sklearn.decomposition._nmf import _beta_divergence
 import partwise as pw
 from partwise.data import as_data
 from partwise.data.divergence import DivergenceData, Totals
-from partwise.data.lines import entropy
+from partwise.data.logarithms import entropy
 from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative
 from partwise.statistics import Stats, gram
 from partwise.updates import Columns, Divergence, Newton, Partly
@@ -412,6 +412,7 @@ def test_dead_components_start_again(rng):
     assert np.all(np.diff(result.losses) <= 1e-12 * result.losses[0])
 
 
+@pytest.mark.compiled
 def test_threads_change_only_rounding(rng):
     X = counts(rng, 700, 300)
     options = {"loss": LOSS, "sparsity": 0.6, "max_iter": 5, "tol": 0, "random_state": 0}
@@ -420,6 +421,7 @@ def test_threads_change_only_rounding(rng):
     np.testing.assert_array_equal(pw.ssnmf(X, 4, n_threads=2, **options).components, two.components)
 
 
+@pytest.mark.compiled
 def test_mini_batches(rng, tmp_path):
     X = rng.poisson(rng.gamma(0.3, 1, (600, 3)) @ rng.gamma(0.3, 1, (3, 20)) * 3).astype(float)
     wanted = pw.ssnmf(X, 3, loss=LOSS, sparsity=0.5, random_state=0).losses[-1]
@@ -434,6 +436,7 @@ def test_mini_batches(rng, tmp_path):
         pw.MiniBatchSparseNMF(3, sparsity=0.5, loss=LOSS, l1=0.1).fit(X)
 
 
+@pytest.mark.compiled
 def test_select(rng):
     X = rng.poisson(rng.gamma(0.3, 1, (80, 2)) @ rng.gamma(0.3, 1, (2, 25)) * 8 + 0.1).astype(float)
     found = pw.select(X, [1, 2], loss="kl", n_splits=2, n_init=1, random_state=0)
@@ -479,6 +482,7 @@ def test_other_methods_refuse_the_divergence(name, rng):
         getattr(pw, name)(counts(rng), 2, loss="kl", **({"sparsity": 0.5} if name == "grouped" else {}))
 
 
+@pytest.mark.compiled
 def test_the_cost_is_that_of_stored_entries(rng):
     """A sparse X is never made dense: a dense one would take 1.6 GB."""
     X = sp.random_array((20_000, 10_000), density=1e-4, rng=rng, format="csr")

@@ -15,7 +15,7 @@ from partwise.recipes import RECIPES
 FUNCTIONS = {**RECIPES, "cp": pw.cp}
 CLASSES = {kind.__name__: kind for kind in (pw.SparseNMF, pw.MiniBatchSparseNMF, pw.SparseCP)}
 WHOLE = FUNCTIONS | CLASSES
-NOT_OF_TENSORS = {"memory_limit", "fixed_components", "fixed_activations", "missing", "observed"}
+NOT_OF_TENSORS = {"loss", "memory_limit", "fixed_components", "fixed_activations", "missing", "observed"}
 
 
 def sections(doc):

@@ -18,7 +18,8 @@ from ..runtime.arrays import ArrayLike
 from .chunks import Chunked, Held, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
-from .divergence import DivergenceData, with_divergence
+from .divergence import DivergenceData
+from .divergence_chunks import with_divergence
 from .matrix import Matrix, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed

@@ -12,9 +12,8 @@ from scipy.special import xlogy
 
 from ..runtime.arrays import DType
 from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
-from .chunks import Chunked, Held, Question, Start, Step, Survey
-from .dense import DenseData
-from .lines import Rest, entropy, slopes_of_lines, solve_lines
+from .lines import Rest, slopes_of_lines, solve_lines
+from .logarithms import entropy
 from .matrix import Matrix, Wrapped
 from .protocols import Which
 
@@ -204,103 +203,6 @@ class LineRates:
     def kinds(self) -> tuple[Any, ...]:
         """The dtypes of what is computed besides the divergence."""
         return self.data.dtype, self.data.dtype, np.float64
-
-
-class DivergenceChunks(Chunked):
-    """The same for X in chunks: each chunk is a `DivergenceData`."""
-
-    squared = False
-
-    def __init__(self, data: Chunked) -> None:
-        self.data = data
-        self.shape, self.dtype, self.bounds, self.here, self.missing = (
-            data.shape,
-            data.dtype,
-            data.bounds,
-            data.here,
-            data.missing,
-        )
-
-    @cached_property
-    def floor(self) -> float:
-        """What is added to the model."""
-        return lowest_model(self.data.peak, self.dtype)
-
-    @cached_property
-    def sqnorm(self) -> float:
-        """Twice the divergence from the features' means: what relative errors are relative to."""
-        return 2 * float(self.data.total(Totals.of).divergence)
-
-    @property
-    def survey(self) -> Survey:
-        """The result of the first pass."""
-        return self.data.survey
-
-    @property
-    def complete(self) -> bool:
-        """Whether no entry is missing."""
-        return self.data.complete
-
-    def kind(self) -> type[DenseData]:
-        """The class of a dense chunk."""
-        return self.data.kind()
-
-    def chunks(self) -> Iterator[Any]:
-        """Yield the chunks in this process."""
-        return (DivergenceData(chunk, floor=self.floor) for chunk in self.data.chunks())
-
-    def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
-        return self.data.total(AskWithDivergence(question, self.floor))
-
-    def hold(self, start: Start, r: int) -> Held:
-        """Return activations that stay with their chunks, initialised by ``start``."""
-        return self.data.hold(start, r)
-
-    def subset(self, which: Array) -> Matrix:
-        """Load some of the samples into memory."""
-        return self.data.subset(which)
-
-    def adapted(self, step: Step) -> Step:
-        """The step for chunks with the loss of this data."""
-        return StepWithDivergence(step, self.floor)
-
-    def mapped(self, start: Start, step: Step, r: int) -> Any:
-        """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
-        return self.data.mapped(start, self.adapted(step), r)
-
-    def with_sqnorm(self, stats: Any) -> Any:
-        """Return the same sums, which contain the divergence."""
-        return stats
-
-
-@dataclass(frozen=True)
-class AskWithDivergence:
-    """A question about chunks with the divergence as their loss."""
-
-    question: Question
-    floor: float
-
-    def __call__(self, chunk: Matrix) -> Any:
-        """Return the answer."""
-        return self.question(DivergenceData(chunk, floor=self.floor))  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class StepWithDivergence:
-    """A step for chunks with the divergence as their loss."""
-
-    step: Step
-    floor: float
-
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
-        """Return the new activations, and what is summed over the chunks."""
-        return self.step(DivergenceData(chunk, floor=self.floor), activations)  # type: ignore[arg-type]
-
-
-def with_divergence(data: Any) -> Any:
-    """X with the Kullback–Leibler divergence as its loss."""
-    return DivergenceChunks(data) if isinstance(data, Chunked) else DivergenceData(data)
 
 
 def lowest_model(peak: float, dtype: DType) -> float:
