@@ -248,9 +248,9 @@ class Recipe:
         exact = np.where(seen, X, 0).astype(float)
         if self.divergence:
             means = exact.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-            usual = divergence(exact, np.broadcast_to(means, X.shape), np.float64)
+            usual = divergence(exact, np.broadcast_to(means, X.shape), np.float64, seen)
             usual = usual if usual > 1e-10 * exact.sum() else exact.sum()
-            return np.sqrt(max(divergence(exact, model, result.factors[0].dtype), 0) / usual)
+            return np.sqrt(max(divergence(exact, model, result.factors[0].dtype, seen), 0) / usual)
         return np.linalg.norm(np.where(seen, exact - model, 0)) / np.linalg.norm(exact)
 
     def objective(self, X, result):
@@ -263,9 +263,9 @@ class Recipe:
         return 0.5 * float(np.sum((X - model) ** 2)) + penalty
 
 
-def divergence(X, model, dtype):
-    """Σ x·log(x / model) − x + model, with a model that is nowhere quite zero."""
-    return float(kl_div(X, model + np.finfo(dtype).eps ** 1.75 * X.max()).sum())
+def divergence(X, model, dtype, seen=slice(None)):
+    """Σ x·log(x / model) − x + model over what is seen, with a model that is nowhere quite zero."""
+    return float(kl_div(X, model + np.finfo(dtype).eps ** 1.75 * X[seen].max())[seen].sum())
 
 
 def rebuilt(result):

@@ -360,6 +360,16 @@ def test_files(sparsity, rng, tmp_path):
     np.testing.assert_allclose(model.transform(tmp_path / "x.npy"), wanted.transform(X), atol=1e-8)
 
 
+@pytest.mark.parametrize("sparsity", [None, 0.6])
+def test_the_chunks_do_not_matter(sparsity, rng, tmp_path):
+    X = counts(rng, 90, 20)
+    np.save(tmp_path / "x.npy", X)
+    options = {"loss": LOSS, "sparsity": sparsity, "tol": 0, "random_state": 0, "max_iter": 10}
+    fits = [pw.ssnmf(tmp_path / "x.npy", 3, memory_limit=X.nbytes // share, **options) for share in (2, 5)]
+    np.testing.assert_allclose(fits[0].losses, fits[1].losses, rtol=1e-9)
+    np.testing.assert_allclose(fits[0].components, fits[1].components, atol=1e-7)
+
+
 def test_dask(rng):
     da = pytest.importorskip("dask.array")
     X = counts(rng, 60, 20)

@@ -51,7 +51,7 @@ def ssnmf(
 
     min ½‖X − activations·components‖²  over  activations ≥ 0 and components in their sets. The activations are updated
     by HALS, the components by a sequential pass over Hoyer sets. With ``loss="kullback-leibler"``, the divergence of
-    counts is minimised instead, by Newton steps: without ``activation_sparsity``, ``faithful``, ``solver`` and penalties.
+    counts is minimised instead, by Newton steps, without ``activation_sparsity``, ``faithful``, ``solver``, penalties.
 
     Parameters
     ----------
