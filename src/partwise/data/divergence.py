@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from ..runtime.arrays import DType
 from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
 from .lines import Rest, slopes_of_lines, solve_lines
-from .logarithms import entropy
+from .logarithms import entropy, line_sums
 from .matrix import Matrix, Wrapped
 from .protocols import Which
 
@@ -103,8 +103,11 @@ class Totals:
     @classmethod
     def of(cls, data: Matrix) -> Totals:
         """The totals of a matrix."""
-        logs = sum(float(entropy(some.values)) for some in data.lines(0))
-        return cls(logs, data.times(np.ones(data.shape[0]), 1), data.counts(1))
+        logs, sums = 0.0, np.zeros(data.shape[1])
+        for some in data.lines(1):
+            logs += float(entropy(some.values))
+            sums[some.first : some.first + some.number] = line_sums(some.values, some.starts)
+        return cls(logs, sums, data.counts(1))
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.logs + other.logs, self.sums + other.sums, self.counts + other.counts)

@@ -109,24 +109,29 @@ def sweep_lines(
         begin(here, factor[:, i], own, which)
         build_model(m, w, factor[:, i], floor)
         for sweep in range(sweeps):
-            step, last, furthest, size = 0.0, which[0], 0.0, 0.0
+            step, last, furthest, size, shrunk = 0.0, which[0], 0.0, 0.0, False
             for j in which:
                 if sweep % 2 and idle[j]:  # zeros that stayed zero are left out in every other sweep
                     continue
-                n, h = shift(m, here, w[last, :k], step, w[j, :k])
+                n, h = shift(m, here, w[last, :k], step, w[j, :k], floor)
                 a, step, last = np.float64(factor[j, i]), 0.0, j
                 if n > own[j] and h > 0:
                     step = (n / own[j] - 1) * (n / h) if own[j] > 0 else 0.0
                 elif a > 0 and n < own[j]:
                     step = -(own[j] - n) / (h + (own[j] - n) / a)
-                    if a + step < 0.5 * a and numerator_without(m, here, a, w[j, :k], floor) <= own[j]:
-                        step = -a
-                factor[j, i] = a + step
+                    if a + step < 0.5 * a:
+                        shrunk = True
+                        if numerator_without(m, here, a, w[j, :k], floor) <= own[j]:
+                            step = -a
+                factor[j, i] = max(a + step, 0.0)  # rounding could pass zero
                 step = np.float64(factor[j, i]) - a  # as rounded
                 idle[j] = a == 0 and step == 0
                 furthest = max(furthest, abs(step) * own[j])
                 size += np.float64(factor[j, i]) * own[j]
-            add_column(m, step, w[last, :k])
+            if shrunk:  # what is left of the model has lost its digits
+                build_model(m, w, factor[:, i], floor)
+            else:
+                add_column(m, step, w[last, :k])
             if furthest <= tol * size and sweep % 2 == 0:
                 break
         full = direct or not whole
@@ -256,11 +261,11 @@ def build_model(model: Array, w: Array, activations: Array, floor: float) -> Non
 
 
 @apart
-def shift(model: Array, x: Array, last: Array, step: float, w: Array) -> tuple[float, float]:
-    """model ← model + step·last; then N and h of the column w."""
-    n, h, move = 0.0, 0.0, model.dtype.type(step)
+def shift(model: Array, x: Array, last: Array, step: float, w: Array, floor: float) -> tuple[float, float]:
+    """model ← model + step·last, at least ``floor``; then N and h of the column w."""
+    n, h, move, least = 0.0, 0.0, model.dtype.type(step), model.dtype.type(floor)
     for e in range(x.size):
-        model[e] += move * last[e]
+        model[e] = max(model[e] + move * last[e], least)
         t = w[e] / model[e]
         n += x[e] * t
         h += np.float64(x[e] * t) * np.float64(t)  # may overflow in single precision

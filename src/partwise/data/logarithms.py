@@ -13,6 +13,16 @@ LOG2 = 0.6931471805599453
 
 
 @kernel
+def line_sums(values: Array, starts: Array) -> Array:
+    """The sum of each line in double precision, without NaN."""
+    sums = np.zeros(starts.size - 1)
+    for i in range(sums.size):
+        for e in range(starts[i], starts[i + 1]):
+            sums[i] += np.float64(values[e]) if values[e] > 0 else 0.0
+    return sums
+
+
+@kernel
 def entropy(values: Array) -> float:
     """Σ x·log x over the entries that are neither zero nor NaN."""
     x, mantissas, exponents, total = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), 0.0
