@@ -247,11 +247,17 @@ class Recipe:
         seen, model = ~np.isnan(X), rebuilt(result)
         exact = np.where(seen, X, 0).astype(float)
         if self.divergence:
-            means = exact.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-            usual = divergence(exact, np.broadcast_to(means, X.shape), np.float64, seen)
-            usual = usual if usual > 1e-10 * exact.sum() else exact.sum()
+            usual = self.usual(X)
             return np.sqrt(max(divergence(exact, model, result.factors[0].dtype, seen), 0) / usual)
         return np.linalg.norm(np.where(seen, exact - model, 0)) / np.linalg.norm(exact)
+
+    def usual(self, X):
+        """The divergence that others are relative to: that of the features' means."""
+        seen = ~np.isnan(X)
+        exact = np.where(seen, X, 0).astype(float)
+        means = exact.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        found = divergence(exact, np.broadcast_to(means, X.shape), np.float64, seen)
+        return found if found > 1e-10 * exact.sum() else exact.sum()
 
     def objective(self, X, result):
         """The objective by its definition, in double precision."""

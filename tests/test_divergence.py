@@ -422,6 +422,32 @@ def test_dead_components_start_again(rng):
     assert np.all(np.diff(result.losses) <= 1e-12 * result.losses[0])
 
 
+def test_magnitudes_far_apart(rng):
+    """Where a large component leaves, what is left of the model must not be lost to rounding."""
+    for dtype in (np.float32, np.float64):
+        for _ in range(10):
+            X = (10.0 ** rng.integers(-6, 6, (8, 5)) * (rng.random((8, 5)) < 0.7)).astype(dtype)
+            X[0, 0] = 1
+            model = pw.SparseNMF(4, loss=LOSS, max_iter=12, tol=0, random_state=0)
+            activations = model.fit_transform(X)
+            assert np.isfinite(activations).all()
+            assert min(activations.min(), model.components_.min()) >= 0
+            assert np.diff(model.loss_curve_).max() <= tolerance(dtype) * max(model.loss_curve_[0], X.sum())
+
+
+def test_small_components_are_not_dead(rng):
+    """A component may be large where nothing is observed, and small where it matters."""
+    X = counts(rng, 20, 10)
+    seen = np.ones(X.shape, dtype=bool)
+    seen[:, 0] = np.arange(20) < 2
+    A, P = rng.random((20, 2)) + 0.1, rng.random((2, 10)) + 0.1
+    A[:, 0] *= 1e20
+    P[0, 1:] *= 1e-20
+    A[:2, 0] = 0
+    result = pw.ssnmf(X, 2, loss=LOSS, observed=seen, init=(A, P), max_iter=10, tol=0, random_state=0)
+    assert np.all(np.diff(result.losses) <= 1e-12 * result.losses[0])
+
+
 @pytest.mark.compiled
 def test_threads_change_only_rounding(rng):
     X = counts(rng, 700, 300)

@@ -347,7 +347,7 @@ def relative_error(sqnorm: float, loss: float) -> float:
     return float(np.sqrt(max(2 * loss, 0.0) / sqnorm)) if sqnorm > 0 else 0.0
 
 
-def dead_components(grams: Sequence[Array]) -> Array:
+def dead_components(grams: Sequence[Array], share: float = NOTHING) -> Array:
     """Components that are negligible relative to the largest one. Their ‖·‖² is the product over the factors."""
     sizes = math.prod(g.diagonal() for g in grams)
-    return np.flatnonzero(sizes <= NOTHING * np.max(sizes))
+    return np.flatnonzero(sizes <= share * np.max(sizes))

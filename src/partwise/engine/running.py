@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..data import Data, Sliced
-from ..statistics import Array, Stats, dead_components, gram
+from ..statistics import NOTHING, Array, Stats, dead_components, gram
 from ..updates import Sets, State
 from .blocks import Block
 from .revival import revive
@@ -134,8 +134,9 @@ class Fit(ABC):
         return dead
 
     def unused(self) -> Array:
-        """Dead components that are not known."""
-        return np.setdiff1d(dead_components(self.grams), self.kept)
+        """Dead components that are not known. With the divergence, only zeros: small entries can matter to it."""
+        share = NOTHING if self.data.squared else 0.0
+        return np.setdiff1d(dead_components(self.grams, share), self.kept)
 
     def finish(self) -> None:  # noqa: B027
         """Drop what only a next iteration would need."""
