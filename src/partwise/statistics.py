@@ -10,8 +10,9 @@ so that no update needs X. The statistics add up over samples, and a penalty is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy.typing as npt
 
 from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
-from .runtime.threads import product, summed_product
+from .runtime.threads import LEAST, in_parts, product
 
+ROWS = 8192  # rows of a factor that stay in cache
 NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
 
 
@@ -151,7 +153,16 @@ def gram(factor: Array | HasGram) -> Array:
     """FᵀF as a double precision array, multiplied in the precision of ``factor``."""
     if not isinstance(factor, np.ndarray):
         return factor.gram()
-    return np.asarray(summed_product(factor, factor), dtype=float)
+    return sum_over_rows(lambda first, end: (factor[first:end].T @ factor[first:end]).astype(float), len(factor))
+
+
+def sum_over_rows(term: Callable[[int, int], Array], rows: int) -> Array:
+    """Σ term(first, end) over ranges of rows that fit into the cache; each thread takes some of them."""
+
+    def part(first: int, end: int) -> Array:
+        return reduce(np.add, (term(i, min(i + ROWS, end)) for i in range(first, max(end, 1), ROWS)))
+
+    return reduce(np.add, in_parts(part, rows, LEAST))
 
 
 def inner(a: Array, b: Array) -> float:

@@ -25,14 +25,14 @@ import numpy as np
 from ..data import Matrix
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
-from ..statistics import Array, Stats, as_factor, gram, inner
+from ..statistics import Array, Stats, as_factor, gram, inner, sum_over_rows
 from .blocks import Block
 from .chunked_fit import ChunkedFit
 from .running import Fit, Snapshot, WholeFit
 from .starts import Factors
 
 CAP, GROWTH, SHRINK, TOP = 0.6, 1.01, 0.8, 0.9  # of the largest β; benchmarks/acceleration.py
-LEAST = 2**16  # entries per thread, at least
+LEAST = 2**12  # rows per thread, at least
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,11 @@ class AcceleratedFit(Extrapolating, WholeFit):
                 self.factors[mode],
                 self.grams[last] if mode == first else own[first],
             )
-            own[mode] = gram(new[mode])
-            if mode == first:
-                ahead[mode], grams[mode] = self.shifted(mode, new[mode], beta)
+            ahead[mode] = self.spare[mode]
+            own[mode], grams[mode] = shift(new[mode], self.factors[mode], beta, ahead[mode])
         loss = self.loss_at(new, own, stats, beta, last)
         if beta > 0 and loss > self.value:
-            self.spare[first] = new[first]
+            self.spare = new
             for mode, factor in enumerate(self.factors):
                 np.copyto(ahead[mode], factor)
                 grams[mode] = self.grams[mode]
@@ -171,16 +170,10 @@ class AcceleratedFit(Extrapolating, WholeFit):
             self.product = stats.cross.copy(order="F")
         else:
             extrapolate(stats.cross, self.product, -beta / (1 + beta), self.product)
-        ahead[last], grams[last] = self.shifted(last, new[last], beta)
         self.spare = [*self.factors]
         self.factors[:], self.grams, self.last, self.value = new, own, stats, loss
         self.momentum = self.momentum.after_fall()
         return True
-
-    def shifted(self, mode: int, new: Array, beta: float) -> tuple[Array, Array]:
-        """The shifted factor and its Gram matrix."""
-        found = extrapolate(new, self.factors[mode], beta, self.spare[mode])
-        return found, gram(found)
 
     def loss_at(self, factors: Factors, grams: Sequence[Array], stats: Stats, beta: float, last: int) -> float:
         """The loss at new factors, given the statistics of the last one for the shifted other."""
@@ -194,16 +187,27 @@ class AcceleratedFit(Extrapolating, WholeFit):
 
 def extrapolate(now: Array, before: Array, beta: float, out: Array) -> Array:
     """out ← now + β(now − before), which may be the same array as ``out``. Columns of all three are contiguous."""
-    assert out.flags.f_contiguous  # else it would be copied
-    x, y, z = (np.ravel(array.T) for array in (now, before, out))
-    in_parts(lambda first, end: _extrapolate(x, y, z, out.dtype.type(beta), first, end), out.size, LEAST)
+    in_parts(lambda first, end: _extrapolate(now.T, before.T, out.T, out.dtype.type(beta), first, end), len(out), LEAST)
     return out
+
+
+def shift(now: Array, before: Array, beta: float, out: Array) -> tuple[Array, Array]:
+    """The same, and the Gram matrices of ``now`` and ``out``, computed while their rows are in cache."""
+
+    def both(first: int, end: int) -> Array:
+        _extrapolate(now.T, before.T, out.T, out.dtype.type(beta), first, end)
+        return np.array([rows.T @ rows for rows in (now[first:end], out[first:end])], dtype=float)
+
+    own, ahead = sum_over_rows(both, len(now))
+    return own, ahead
 
 
 @kernel
 def _extrapolate(now: Array, before: Array, out: Array, beta: float, first: int, end: int) -> None:
-    for i in range(first, end):
-        out[i] = now[i] + beta * (now[i] - before[i])
+    for j in range(len(out)):
+        x, y, z = now[j], before[j], out[j]
+        for i in range(first, end):
+            z[i] = x[i] + beta * (x[i] - y[i])
 
 
 @dataclass(frozen=True)
