@@ -77,9 +77,11 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype, order="F")
 
-    def _solve(self, data: Matrix | Chunked, known: Known | None = None) -> Solved | SolvedInChunks:
+    def _solve(
+        self, data: Matrix | Chunked, known: Known | None = None, guess: Array | None = None
+    ) -> Solved | SolvedInChunks:
         """The optimal activations, except those that are fixed."""
-        return solve_activations(data, self._parts(), self._encoder, known)
+        return solve_activations(data, self._parts(), self._encoder, known, guess)
 
     def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares.

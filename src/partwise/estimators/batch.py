@@ -240,7 +240,7 @@ class SparseNMF(CallbackSupport, Parts):
         if result.encoder is not None:
             size, kind = self.n_components_, data.dtype
             known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
-            solved: Solved | SolvedInChunks = self._solve(data, known)
+            solved: Solved | SolvedInChunks = self._solve(data, known, result.activations)
         else:
             assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
             solved = evaluated(data, self._parts(), result.activations)
