@@ -242,15 +242,15 @@ class ChunkSums(Request):
     @property
     def kind(self) -> Hashable:
         """The same mode of the same chunk."""
-        return (id(self.chunk), self.mode) if self.chunk.complete else id(self)
+        return (id(self.chunk), self.mode) if self.chunk.complete else super().kind
 
     def answers(self, requests: Sequence[Self]) -> list[Stats]:
         """The statistics of several fits."""
-        if len(requests) == 1:
+        if not self.chunk.complete:
             return [self.chunk.sums(self.factors, self.grams, self.mode)]
         others = [one.factors[1 - self.mode] for one in requests]
         grams = [one.grams[1 - self.mode] for one in requests]
-        crosses = self.chunk.crosses(others, self.mode, fresh=True)  # sums over chunks keep them
+        crosses = self.chunk.crosses(others, self.mode, fresh=True)  # a pass keeps them until it ends
         return [
             Stats(cross, gram(other) if own is None else own, 0.0)
             for cross, other, own in zip(crosses, others, grams, strict=True)

@@ -96,7 +96,7 @@ class Matrix(InMemory):
 
     def crosses(self, rests: Sequence[Array], mode: int, fresh: bool = False) -> list[Array]:
         """The products with several matrices, from one pass. They share an array, like `cross`, unless it is fresh."""
-        rest = np.concatenate([r.T for r in rests]).T  # its columns are contiguous
+        rest = np.concatenate([r.T for r in rests]).T if len(rests) > 1 else rests[0]  # its columns are contiguous
         if fresh:
             out = np.empty((self.shape[mode], rest.shape[1]), dtype=self.dtype, order="F")
         else:
