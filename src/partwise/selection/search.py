@@ -27,10 +27,13 @@ from ..engine.validation import (
 )
 from ..projections import Hoyer, HoyerBetween
 from ..recipes import RECIPES
+from ..runtime.compiled import clock
 from .heldout import Observed
 from .paths import SIDES, SPARSE, Level, Plan, Record, fit_path
 from .records import SearchRecords
 from .result import Selection, tabulate
+
+WORKERS = 2.0  # seconds: starting worker processes takes about as long
 
 
 def select(
@@ -144,8 +147,12 @@ def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs:
     """Yield the record of each path as it finishes.
 
     The last (smallest) one runs first and in this process, so that the workers find its compiled kernels in the cache.
+    If all of them together are likely to take less time than starting workers, the others run in this process, too.
     """
+    started = clock()
     yield from (fit_path(observed, plan, *key) for key in keys[-1:])
+    if (clock() - started) * len(keys) < WORKERS:
+        jobs = None
     run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels expect writable arrays
     yield from run(joblib.delayed(fit_path)(observed, plan, *key) for key in keys[:-1])
 
