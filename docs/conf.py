@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx_gallery.sorting import ExplicitOrder
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -33,6 +34,7 @@ myst_heading_anchors = 4  # as on a forge
 numpydoc_show_class_members = False  # the pages list them
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Partwise"
@@ -54,8 +56,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ExplicitOrder(["faces.py", "intervals.py", "*"]),
     "subsection_order": ["../examples/models", "../examples/fields", "../examples/data"],
+    "thumbnail_size": (560, 252),
     "nested_sections": False,
     "download_all_examples": False,
     "show_signature": False,
@@ -114,7 +117,7 @@ def api(text: str) -> str:
     for i, section in enumerate(sections[1:], 1):
         module = section.split("\n")[0]
         sections[i] = re.sub(r"^\| `([\w.]+)` \|", rf"| {{py:obj}}`\1 <{module}.\1>` |", section, flags=re.MULTILINE)
-    contents = [toctree([f"reference/{m}.{n}" for n in names], m) for m, names in make_api.names().items()]
+    contents = [toctree([f"{n} <reference/{m}.{n}>" for n in names], m) for m, names in make_api.names().items()]
     return "\n## ".join(sections) + "".join(contents)
 
 
@@ -124,9 +127,10 @@ def contributing(text: str) -> str:
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
-    """Complete a page before it is read."""
+    """Complete a page before it is read, without the code that only the tests run."""
     complete = {"README": guide, "api": api, "project/CONTRIBUTING": contributing}.get(page, str)
-    source[0] = re.sub(r"\]\(\.\./([A-Z]+\.md)", r"](project/\1", complete(source[0]))
+    text = re.sub(r"^<!-- (?:python|sh)\n.*?^-->\n", "", complete(source[0]), flags=re.MULTILINE | re.DOTALL)
+    source[0] = re.sub(r"\]\(\.\./([A-Z]+\.md)", r"](project/\1", text)
 
 
 def setup(app: Sphinx) -> None:
