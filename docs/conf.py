@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -52,6 +53,7 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "project/CHANGELOG": []}
 
+warnings.filterwarnings("error", category=UserWarning)  # in examples; those of Sphinx are errors with -W
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

@@ -1,6 +1,7 @@
 """CP: exact sparsity, decreasing loss, equality with SSNMF for two modes, recovery, the estimator, and tensorly."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -157,6 +158,12 @@ def test_components_and_activations_raise_for_tensors(rng):
         with pytest.raises(AttributeError, match=r"3 modes has no \w+; use factors\[mode\]"):
             getattr(result, name)
     assert "4 × 3 × 2" in repr(result)
+
+
+def test_more_components_than_the_sides_of_a_tensor_are_no_reason_for_a_warning(rng):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pw.cp(rng.random((4, 3, 5)), 6, random_state=0, max_iter=2, tol=0).factors[1].shape == (3, 6)
 
 
 def test_a_fit_takes_little_memory_beyond_its_data(rng):
