@@ -27,6 +27,6 @@ with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_addres
 
 memory = pw.SparseNMF(9, sparsity=(0.7, 0.9), init="samples", random_state=0).fit(truth.X)
 print(f"largest difference: {abs(model.components_ - memory.components_).max():.0e}")
-figure = plt.figure(figsize=(9, 2.2), layout="constrained")
+figure = plt.figure(figsize=(9, 1.5), layout="constrained")
 pw.plotting.gallery(model, truth.shape[:2], columns=9, title="nine components, from four chunks", figure=figure)
 plt.show()

@@ -1,6 +1,6 @@
 """
-Faces at three sparsities
-=========================
+Faces or digits at three sparsities
+===================================
 
 The sparsity decides what a component is. At a low sparsity, a component is almost a whole image. At a high one, it
 is a small part. Every component has exactly the sparsity that was asked for, so the three fits below differ in
