@@ -7,9 +7,11 @@ README.md, a page per public name (`make_api`), and the project's own pages (cha
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -53,6 +55,27 @@ html_theme_options = {
 html_sidebars = {"index": [], "project/CHANGELOG": []}
 
 
+PLAYERS = {".wav": '<audio controls src="{url}"></audio>', ".html": '<iframe src="{url}" height="800"></iframe>'}
+WRITTEN = HERE / "gallery" / "written"  # copied to the top of the site
+html_extra_path = ["gallery/written"]
+
+
+def written(block: Any, variables: dict[str, Any], options: Any) -> str:
+    """Show the sounds and web pages that an example has written, and move its files out of the folder of examples."""
+    source, lines = Path(variables["src_file"]), [".. raw:: html", ""]
+    folder = WRITTEN / "files" / source.stem
+    for path in source.parent.iterdir():
+        if path.suffix not in (".py", ".rst") and path.name != "__pycache__":
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, folder / path.name)
+            for file in sorted(
+                f for f in (folder / path.name, *(folder / path.name).rglob("*")) if f.suffix in PLAYERS
+            ):
+                player = PLAYERS[file.suffix].format(url="../../" + file.relative_to(WRITTEN).as_posix())
+                lines.append(f"    <figure class='written'>{player}<figcaption>{file.name}</figcaption></figure>")
+    return "\n".join([*lines, ""]) if len(lines) > 2 else ""
+
+
 def example_order(file: str) -> tuple[bool, str]:
     """The examples of a section by name, after the first one to read."""
     return Path(file).name != "faces.py", file
@@ -71,6 +94,9 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,
     "capture_repr": (),
+    "image_scrapers": ("matplotlib", written),
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("partwise",),
     "abort_on_example_error": True,
     "image_srcset": ["2x"],
     "min_reported_time": 1e6,  # the time depends on the machine
@@ -87,12 +113,26 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+PAGE = """\
+{title}
+{line}
+
+{body}
+
+.. minigallery:: {title}
+   :add-heading: In the gallery
+"""
+
+
 def write_reference() -> None:
     """A page for each public name, in the folder reference/."""
     for module, names in make_api.names().items():
         for name in names:
             title = f"{module}.{name}"
-            write(HERE / "reference" / f"{title}.rst", f"{title}\n{'=' * len(title)}\n\n{make_api.directive(title)}\n")
+            write(
+                HERE / "reference" / f"{title}.rst",
+                PAGE.format(title=title, line="=" * len(title), body=make_api.directive(title)),
+            )
 
 
 def write_project() -> None:
@@ -144,4 +184,5 @@ def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     write_reference()
     write_project()
+    WRITTEN.mkdir(parents=True, exist_ok=True)
     app.connect("source-read", read)

@@ -62,11 +62,20 @@ def directive(title: str) -> str:
     module, _, name = title.rpartition(".")
     value = getattr(import_module(module), name)
     if inspect.ismodule(value):
-        return f".. automodule:: {title}"
+        rows = [
+            f"- `{title}.{inner}`: {first_line(getattr(value, inner))}"
+            for inner in public(value)
+            if inner not in CONSTANTS
+        ]
+        return "\n".join([f".. automodule:: {title}", "", *rows])
     if inspect.isclass(value):
         kind = "exception" if issubclass(value, Exception) else "class"
         return f".. auto{kind}:: {title}\n   :members: {', '.join(members(value))}"
-    return f".. autofunction:: {title}" if callable(value) else f".. autodata:: {title}\n\n{CONSTANTS[name]}"
+    return (
+        f".. autofunction:: {title}"
+        if callable(value)
+        else f".. autodata:: {title}\n   :no-value:\n\n{CONSTANTS[name]}"
+    )
 
 
 def described(name: str, value: Any) -> list[str]:

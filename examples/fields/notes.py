@@ -7,8 +7,6 @@ spectrogram into spectra of the given sparsity, and gives each its share of the 
 sounds is the recording. ``save`` writes them as part_0.wav, part_1.wav and part_2.wav.
 """
 
-import tempfile
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,8 +25,7 @@ c, e, g = note(261.6), note(329.6), note(392.0)
 tune = np.concatenate([c, e, g, c + e, e + g, c + e + g])
 notes = pw.sound.separate(tune, 3, sparsity=0.9, rate=rate, random_state=0)
 print(f"largest difference between the recording and the sum: {abs(notes.sounds.sum(axis=0) - tune).max():.0e}")
-with tempfile.TemporaryDirectory() as folder:
-    print("written:", *(path.name for path in notes.save(folder)))
+print("written:", *notes.save("notes", force=True))
 
 # %%
 # The recording and its notes. Each sounds when it should, also within the chords.
