@@ -15,7 +15,7 @@ from dask.distributed import Client
 import partwise as pw
 
 truth = pw.datasets.brain_volume(240, (24, 28, 1), parts=9, noise=0.2, dtype=float, random_state=1)
-with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
+with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"):
     X = da.from_array(truth.X, chunks=(60, -1))  # four chunks of 60 samples
     model = pw.SparseNMF(9, sparsity=(0.7, 0.9), init="samples", random_state=0).fit(X)
     activations = model.transform(X)
