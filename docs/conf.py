@@ -54,26 +54,28 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "project/CHANGELOG": []}
 
-
-PLAYERS = {".wav": '<audio controls src="{url}"></audio>', ".html": '<iframe src="{url}" height="800"></iframe>'}
+PLAYERS = {".wav": '<audio controls src="{url}"></audio>', ".html": '<iframe src="{url}" title="{name}"></iframe>'}
 WRITTEN = HERE / "gallery" / "written"  # copied to the top of the site
 html_extra_path = ["gallery/written"]
 
 
 def written(block: Any, variables: dict[str, Any], options: Any) -> str:
     """Show the sounds and web pages that an example has written, and move its files out of the folder of examples."""
-    source, lines = Path(variables["src_file"]), [".. raw:: html", ""]
+    source, shown = Path(variables["src_file"]), []
     folder = WRITTEN / "files" / source.stem
-    for path in source.parent.iterdir():
+    for path in sorted(source.parent.iterdir()):
         if path.suffix not in (".py", ".rst") and path.name != "__pycache__":
+            target = folder / path.name
             folder.mkdir(parents=True, exist_ok=True)
-            shutil.move(path, folder / path.name)
-            for file in sorted(
-                f for f in (folder / path.name, *(folder / path.name).rglob("*")) if f.suffix in PLAYERS
-            ):
-                player = PLAYERS[file.suffix].format(url="../../" + file.relative_to(WRITTEN).as_posix())
-                lines.append(f"    <figure class='written'>{player}<figcaption>{file.name}</figcaption></figure>")
-    return "\n".join([*lines, ""]) if len(lines) > 2 else ""
+            shutil.rmtree(target, ignore_errors=True)
+            path.replace(target)
+            shown += sorted(file for file in (target, *target.rglob("*")) if file.suffix in PLAYERS)
+    lines = [".. raw:: html", ""]
+    for file in shown:
+        url = f"../../{file.relative_to(WRITTEN).as_posix()}"
+        player = PLAYERS[file.suffix].format(url=url, name=file.name)
+        lines.append(f"    <figure>{player}<figcaption><a href='{url}'>{file.name}</a></figcaption></figure>")
+    return "\n".join([*lines, ""]) if shown else ""
 
 
 def example_order(file: str) -> tuple[bool, str]:
