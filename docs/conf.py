@@ -43,6 +43,7 @@ html_title = "Partwise"
 html_static_path = ["_static"]
 html_css_files = ["partwise.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # light or dark, as the reader prefers
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",
