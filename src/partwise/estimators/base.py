@@ -93,7 +93,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
-        """Reconstruct samples from activations: activations · components_ (with ``scaling_`` between them, if any)."""
+        """Reconstruct samples from activations: activations · components (with ``scaling_`` between them, if any)."""
         check_is_fitted(self)
         activations: Array | Sparse = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if activations.shape[1] != self.n_components_:

@@ -31,7 +31,7 @@ INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 class SparseNMF(CallbackSupport, Parts):
     """Nonnegative matrix factorization whose components have exactly the sparsity you specify.
 
-    X ≈ activations · components_, both nonnegative. Each component has unit norm and the given Hoyer sparsity. With
+    X ≈ activations · components, both nonnegative. Each component has unit norm and the given Hoyer sparsity. With
     ``activation_sparsity`` the activations have unit norm instead. With penalties and no sparsity neither does.
 
     Parameters
@@ -46,9 +46,9 @@ class SparseNMF(CallbackSupport, Parts):
     activation_sparsity : like ``sparsity``
         Sparsity of each component's activations over the training samples. It does not apply in `transform`, which
         solves for each sample separately. If ``sparsity`` is given too, the recipe is "bisparse", and the model is
-        activations · scaling_ · components_.
+        activations · ``scaling_`` · components.
     recipe : str, default="ssnmf"
-        The method: the name of a function in `partwise.recipes`.
+        The method: the name of its function, for example "nmfsc" for `partwise.nmfsc`.
     recipe_params : dict, optional
         Parameters that only this recipe has, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. `set_params`
         and parameter searches can set them one by one, for example as ``recipe_params__nonzeros``.
@@ -70,7 +70,7 @@ class SparseNMF(CallbackSupport, Parts):
     explained_ : array of shape (n_components,)
         Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)².
     reconstruction_err_ : float
-        ‖X − activations · components_‖ (Frobenius).
+        ‖X − activations · components‖ (Frobenius).
     seed_ : int or None
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
@@ -85,7 +85,7 @@ class SparseNMF(CallbackSupport, Parts):
     data_shape_ : tuple
         Shape of X, (samples, features).
     scaling_ : array of shape (n_components, n_components)
-        D in activations · D · components_, for recipes with such a factor.
+        D in activations · D · components, for recipes with such a factor.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

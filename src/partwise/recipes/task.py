@@ -115,7 +115,7 @@ class Task:
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
-        if self.r > min(self.data.shape[:2]):
+        if len(self.data.shape) == 2 and self.r > min(self.data.shape):  # the rank of a tensor may exceed its sides
             n, which = min(zip(self.data.shape, ("samples", "features"), strict=False))
             warn_user(f"n_components={self.r}, but X has only {n} {which}: use at most {n} components", UserWarning)
         self.rng = as_generator(self.options["random_state"])
