@@ -307,6 +307,28 @@ def test_the_largest_group_is_answered_first():
     assert log == [[1, 3], [2, 4, 6]]
 
 
+def test_jobs_that_share_nothing_run_one_after_another():
+    class Lonely(Doubled):
+        kind = Request.kind
+
+    async def lonely(number, log):
+        return sum([await Lonely(number, log) for _ in range(3)])
+
+    log = []
+    assert dict(together([lonely(1, log), lonely(2, log)], 2)) == {0: 6, 1: 12}
+    assert log == [[1]] * 3 + [[2]] * 3
+
+
+def test_statistics_of_another_kind_are_not_shared(X):
+    class Weighted(DenseData):
+        def statistics(self, factors, grams, mode):
+            return super().statistics(factors, grams, mode)
+
+    assert DenseData(X).shared
+    assert not Weighted(X).shared
+    assert at_once(Weighted(X), 3) == 1
+
+
 def test_jobs_are_taken_when_there_is_room():
     log, taken = [], []
 
