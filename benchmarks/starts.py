@@ -45,10 +45,9 @@ def timed(X: Any, r: int, start: str, seed: int, **asked: Any) -> tuple[float, f
 
 def compare(name: str, X: Any, r: int, side: str, level: float, seeds: int) -> None:
     """Print a row."""
-    found = {
-        start: np.median([timed(X, r, start, seed, **{SIDES[side]: level}) for seed in range(seeds)], axis=0)
-        for start in STARTS
-    }
+    asked = {SIDES[side]: level}
+    fits = [[timed(X, r, start, seed, **asked) for start in STARTS] for seed in range(seeds)]
+    found = dict(zip(STARTS, np.median(fits, axis=0), strict=True))
     best = min(STARTS[1:], key=lambda start: found[start][0])
     excess = {start: loss / max(found[best][0], 1e-12) - 1 for start, (loss, _) in found.items()}
     exact = found["auto"][0] < 1e-12

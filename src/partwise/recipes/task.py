@@ -6,8 +6,9 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -16,11 +17,12 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.natural import ROUGHLY, advise, natural_fit
+from ..engine.natural import ROUGHLY, advise
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
-from ..engine.starts import Factors, scale_to, starting_factors
+from ..engine.solving import Solved, solve_activations
+from ..engine.starts import Factors, Given, scale_to, starting_factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -38,7 +40,7 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
-from .staged import automatic, gradual
+from .staged import automatic, gradual, levels, projected
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -46,6 +48,8 @@ Function = TypeVar("Function", bound=Callable[..., Result])
 
 
 RECIPES: dict[str, Callable[..., Result]] = {}
+
+SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 
 IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
@@ -161,9 +165,9 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+        def fit(source: Any, factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
             return factorize(
-                self.data if data is None else data,
+                source,
                 factors,
                 blocks,
                 order=order,
@@ -204,7 +208,8 @@ class Task:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+            source = self.data if data is None else data
+            result = fit(source, factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
@@ -219,19 +224,49 @@ class Task:
         interrupted: Sequence[int],
     ) -> Factors:
         """Return initial factors from short fits. After Ctrl-C or max_time, the remaining ones are left out."""
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
+        if name == "auto" and not any(levels(b.sets) for b in blocks):
+            return self.scaled_start("samples", [b.sets for b in blocks], scaled)
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
+        some = self.excerpt() if name == "auto" else self
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
-            return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
+            return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
         def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
-            return factors if interrupted or over else fit(factors, blocks, max_iter=iterations, **few).factors
+            if interrupted or over:
+                return factors
+            return fit(some.data, factors, blocks, max_iter=iterations, **few).factors
 
         if name == "gradual":
             return gradual(blocks, start, short)
+        return self.from_excerpt(automatic(blocks, start, short), blocks)
+
+    def excerpt(self) -> Task:
+        """The same task for some of the samples, in memory, if X is large or in chunks."""
         assert not isinstance(self.data, Tensor)
-        return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
+        n, m = self.data.shape
+        most = max(SAMPLES, ENTRIES // m)
+        if isinstance(self.data, Matrix) and (n <= most or not self.data.complete):
+            return self
+        which = np.arange(n) if n <= most else np.sort(self.rng.choice(n, most, replace=False))
+        some, known = copy(self), self.known[0]
+        if isinstance(self.data, Chunked):
+            self.data.check()
+        some.data = self.data.subset(which)
+        some.known = [None if known is None else replace(known, columns=known.columns[which]), self.known[1]]
+        return some
+
+    def from_excerpt(self, factors: Factors, blocks: Sequence[Block]) -> Factors:
+        """Initial factors from those of an excerpt: the activations of the other samples take one pass over X."""
+        assert not isinstance(self.data, Tensor)
+        if len(factors[0]) < self.data.shape[0]:
+            solved = solve_activations(self.data, factors[1], known=self.known[0])
+            factors[0] = solved.activations if isinstance(solved, Solved) else solved.summed[0]
+            return projected(factors, blocks)
+        if isinstance(self.data, Chunked):
+            factors[0] = self.data.hold(Given(factors[0]), self.r)
+        return factors
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
