@@ -9,7 +9,7 @@ from chunked import Watched, seven
 import partwise as pw
 from partwise.datasets import swimmer
 from partwise.engine.validation import one_sided
-from partwise.recipes import staged, task
+from partwise.recipes import staged
 
 SWIMMER = swimmer((20, 11), torso=10, limb=4)
 LIMITS = {"tol": 0, "max_iter": 12, "random_state": 0}
@@ -87,8 +87,8 @@ def test_far_above_it_the_sparsity_is_raised_in_stages(X, side, stages):
 
 @pytest.fixture
 def tiny_excerpt(monkeypatch):
-    monkeypatch.setattr(task, "SAMPLES", 15)
-    monkeypatch.setattr(task, "ENTRIES", 0)
+    monkeypatch.setattr(staged, "SAMPLES", 15)
+    monkeypatch.setattr(staged, "ENTRIES", 0)
 
 
 @pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])

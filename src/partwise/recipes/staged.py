@@ -13,16 +13,18 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..data import Held
+from ..data import Chunked, Matrix
 from ..engine.blocks import Block
-from ..engine.starts import Factors
+from ..engine.solving import Solved, solve_activations
+from ..engine.starts import Factors, Given, Knowledge
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
-from ..statistics import Array, gram
-from ..updates import Columns, Kept, Sets
+from ..statistics import Array, as_factor, gram
+from ..updates import Columns, Kept, Known, Sets
 
 ShortFit = Callable[[Factors, Sequence[Block], int], Factors]  # factors, blocks, iterations → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
+SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
 FREE = 10, 10  # iterations without the constraint; the second half if more sparsity is requested than that gives
 STAGES, EACH = 4, 5  # stages of so many iterations
@@ -66,6 +68,31 @@ def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     return projected(assigned(factors, sets, mode), blocks)
 
 
+def excerpt(data: Matrix | Chunked, known: Knowledge, rng: np.random.Generator) -> tuple[Matrix, list[Known | None]]:
+    """Some samples in memory, and what is known about their factors; all if X is small, or in memory and incomplete."""
+    n, m = data.shape
+    most = max(SAMPLES, ENTRIES // m)
+    if isinstance(data, Matrix) and (n <= most or not data.complete):
+        return data, [*known]
+    which = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+    if isinstance(data, Chunked):
+        data.check()
+    given = known[0]
+    return data.subset(which), [None if given is None else replace(given, columns=given.columns[which]), known[1]]
+
+
+def for_all_samples(factors: Factors, blocks: Sequence[Block], data: Matrix | Chunked, known: Known | None) -> Factors:
+    """Initial factors, given those of an excerpt. The activations of the other samples take one pass over X."""
+    activations, parts = factors
+    if len(activations) == data.shape[0]:
+        assert isinstance(data, Chunked)
+        return [data.hold(Given(activations), parts.shape[1]), parts]
+    solved = solve_activations(data, parts, known=known)
+    if isinstance(solved, Solved):
+        return [blocks[0].sets.project(as_factor(solved.activations, data.dtype)), parts]
+    return [solved.summed[0], parts]
+
+
 def levels(sets: Sets) -> dict[int, float]:
     """The lowest sparsity that is allowed, for each column with a constraint on it."""
     columns = enumerate(sets[j] for j in range(len(sets)))
@@ -92,8 +119,8 @@ def at_least(sets: Sets, found: Array, share: float) -> Columns:
 
 
 def projected(factors: Factors, blocks: Sequence[Block]) -> Factors:
-    """Project factors to the sets of their blocks. Activations that stay with their chunks are in their sets."""
-    return [f if isinstance(f, Held) else b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+    """Project factors to the sets of their blocks."""
+    return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
 
 def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:

@@ -21,8 +21,7 @@ from ..engine.natural import ROUGHLY, advise
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
-from ..engine.solving import Solved, solve_activations
-from ..engine.starts import Factors, Given, scale_to, starting_factors
+from ..engine.starts import Factors, scale_to, starting_factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -38,9 +37,10 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.threads import fitting_threads
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
-from .staged import automatic, gradual, levels, projected
+from .staged import automatic, excerpt, for_all_samples, gradual, levels
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -48,8 +48,6 @@ Function = TypeVar("Function", bound=Callable[..., Result])
 
 
 RECIPES: dict[str, Callable[..., Result]] = {}
-
-SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 
 IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
@@ -227,7 +225,9 @@ class Task:
         if name == "auto" and not any(levels(b.sets) for b in blocks):
             return self.scaled_start("samples", [b.sets for b in blocks], scaled)
         few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
-        some = self.excerpt() if name == "auto" else self
+        some = copy(self)
+        if name == "auto" and not isinstance(self.data, Tensor):
+            some.data, some.known = excerpt(self.data, self.known, self.rng)
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
@@ -240,33 +240,12 @@ class Task:
 
         if name == "gradual":
             return gradual(blocks, start, short)
-        return self.from_excerpt(automatic(blocks, start, short), blocks)
-
-    def excerpt(self) -> Task:
-        """The same task for some of the samples, in memory, if X is large or in chunks."""
+        factors = automatic(blocks, start, short)
+        if some.data is self.data:
+            return factors
         assert not isinstance(self.data, Tensor)
-        n, m = self.data.shape
-        most = max(SAMPLES, ENTRIES // m)
-        if isinstance(self.data, Matrix) and (n <= most or not self.data.complete):
-            return self
-        which = np.arange(n) if n <= most else np.sort(self.rng.choice(n, most, replace=False))
-        some, known = copy(self), self.known[0]
-        if isinstance(self.data, Chunked):
-            self.data.check()
-        some.data = self.data.subset(which)
-        some.known = [None if known is None else replace(known, columns=known.columns[which]), self.known[1]]
-        return some
-
-    def from_excerpt(self, factors: Factors, blocks: Sequence[Block]) -> Factors:
-        """Initial factors from those of an excerpt: the activations of the other samples take one pass over X."""
-        assert not isinstance(self.data, Tensor)
-        if len(factors[0]) < self.data.shape[0]:
-            solved = solve_activations(self.data, factors[1], known=self.known[0])
-            factors[0] = solved.activations if isinstance(solved, Solved) else solved.summed[0]
-            return projected(factors, blocks)
-        if isinstance(self.data, Chunked):
-            factors[0] = self.data.hold(Given(factors[0]), self.r)
-        return factors
+        with fitting_threads(self.data.size * self.r, limits["n_threads"]):
+            return for_all_samples(factors, blocks, self.data, self.known[0])
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
