@@ -163,7 +163,9 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        def fit(source: Any, factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+        whole = self.data if data is None else data
+
+        def fit(factors: Factors, blocks: Sequence[Block], source: Any = whole, **limits: Any) -> Result:
             return factorize(
                 source,
                 factors,
@@ -206,10 +208,9 @@ class Task:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            source = self.data if data is None else data
-            result = fit(source, factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
-        whole = data is None or data.squared
-        return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
+            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+        plain = data is None or data.squared
+        return replace(result, encoder=self.encoder(blocks[0]) if plain else None, seed=self.seed)
 
     def staged(
         self,
@@ -228,6 +229,7 @@ class Task:
         some = copy(self)
         if name == "auto" and not isinstance(self.data, Tensor):
             some.data, some.known = excerpt(self.data, self.known, self.rng)
+            few["source"] = some.data
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
@@ -236,7 +238,7 @@ class Task:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
             if interrupted or over:
                 return factors
-            return fit(some.data, factors, blocks, max_iter=iterations, **few).factors
+            return fit(factors, blocks, max_iter=iterations, **few).factors
 
         if name == "gradual":
             return gradual(blocks, start, short)
