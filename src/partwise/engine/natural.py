@@ -63,12 +63,6 @@ class Natural:
         found = self.fit.sparsity
         return found[np.isfinite(found)]
 
-    @property
-    def activation_sparsity(self) -> Array:
-        """The Hoyer sparsity of the activations of each component that is not zero."""
-        found = self.fit.activation_sparsity
-        return found[np.isfinite(found)]
-
     def under(self, sets: Sequence[Projection]) -> float:
         """The relative error if the components have to be in ``sets``."""
         columns = Columns(tuple(sets))
