@@ -161,7 +161,6 @@ async def factorize(
     accelerate: bool = False,
     started: float | None = None,
     n_threads: int | None = None,
-    collect: bool = True,
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
 ) -> Result:
@@ -191,8 +190,6 @@ async def factorize(
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
         The number of threads; by default that of BLAS.
-    collect : bool
-        Return activations that stay with their chunks as an array.
     checkpoint : Checkpoint
         Where the state of the fit is saved at intervals and at the end.
     resumed : Resumed
@@ -226,7 +223,7 @@ async def factorize(
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1], fit.penalties())
     return Result(
-        [f.collected() if isinstance(f, Held) and collect else f for f in factors],
+        [f.collected() if isinstance(f, Held) else f for f in factors],
         np.array(watch.losses),
         np.array(watch.times),
         watch.n_iter,

@@ -55,8 +55,8 @@ class Keywords(TypedDict, total=False):
         '{"auto", "samples", "random", "nndsvd", "gradual"} or (activations, components)',
         "Starting point: samples of X that are far apart, the paper's random start, a truncated SVD, or a few "
         "iterations at each of several lower sparsities. With 'auto', the method chooses: ssnmf takes samples or, "
-        "for a sparsity above that of unconstrained components, a short fit without the constraint, whose sparsity "
-        "is then raised in steps.",
+        "with a sparsity, a short fit without the constraint. A sparsity far above that of unconstrained components is "
+        "then reached in steps.",
         Flag(STARTS, "starting point"),
     ]
     max_iter: Annotated[

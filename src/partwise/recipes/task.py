@@ -6,8 +6,9 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
-from ..engine.natural import ROUGHLY, advise, natural_fit
+from ..engine.natural import ROUGHLY, advise
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
@@ -36,10 +37,11 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.threads import fitting_threads
 from ..runtime.together import Job, job_of, single
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
-from .staged import automatic, gradual
+from .staged import automatic, excerpt, for_all_samples, gradual, levels
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -168,9 +170,11 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        async def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+        whole = self.data if data is None else data
+
+        async def fit(factors: Factors, blocks: Sequence[Block], source: Any = whole, **limits: Any) -> Result:
             return await job_of(factorize)(
-                self.data if data is None else data,
+                source,
                 factors,
                 blocks,
                 order=order,
@@ -212,8 +216,8 @@ class Task:
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
-        whole = data is None or data.squared
-        return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
+        plain = data is None or data.squared
+        return replace(result, encoder=self.encoder(blocks[0]) if plain else None, seed=self.seed)
 
     async def staged(
         self,
@@ -226,10 +230,16 @@ class Task:
         interrupted: Sequence[int],
     ) -> Factors:
         """Return initial factors from short fits. After Ctrl-C or max_time, the remaining ones are left out."""
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
+        if name == "auto" and not any(levels(b.sets) for b in blocks):
+            return self.scaled_start("samples", [b.sets for b in blocks], scaled)
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
+        some = copy(self)
+        if name == "auto" and not isinstance(self.data, Tensor):
+            some.data, some.known = excerpt(self.data, self.known, self.rng)
+            few["source"] = some.data
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
-            return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
+            return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
         async def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
@@ -239,8 +249,12 @@ class Task:
 
         if name == "gradual":
             return await gradual(blocks, start, short)
+        factors = await automatic(blocks, start, short)
+        if some.data is self.data:
+            return factors
         assert not isinstance(self.data, Tensor)
-        return await automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
+        with fitting_threads(self.data.size * self.r, limits["n_threads"]):
+            return for_all_samples(factors, blocks, self.data, self.known[0])
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
