@@ -122,6 +122,7 @@ class DaskData(Chunked):
 
     def chunks(self) -> Iterator[Matrix]:
         """Yield the chunks, each loaded into this process."""
+        self.passes += 1
         for place, block in zip(self.places, self.blocks, strict=True):
             (values,) = self.compute([block])
             with place.named():
@@ -129,6 +130,7 @@ class DaskData(Chunked):
 
     def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
+        self.passes += 1
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
         return self.summed([delayed(ask)(block, self.shape[1], place, payload) for block, place in pairs]).total
@@ -174,6 +176,7 @@ class HeldThere(Held):
 
     def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
+        self.data.passes += 1
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None
         try:

@@ -12,15 +12,16 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
+from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
+from ..engine.compression import compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise, natural_fit
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
-from ..engine.starts import Factors, scale_to, starting_factors
+from ..engine.starts import Factors, Given, scale_to, starting_factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -42,6 +43,7 @@ from .staged import automatic, gradual
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
+COMPRESSIBLE = ("auto", "samples", "random", "gradual")  # starts after which a fit may begin on a low-rank X
 Function = TypeVar("Function", bound=Callable[..., Result])
 
 
@@ -87,6 +89,7 @@ class Task:
     """Validated X, number of components and options of a fit. `run` fits."""
 
     data: Matrix | Chunked | Tensor
+    near: Matrix | Chunked | Tensor  # what is fitted at the moment: X, or a low-rank X in its place
 
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
@@ -100,7 +103,7 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data = self.read(X)
+        self.near = self.data = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
@@ -122,7 +125,9 @@ class Task:
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
+        limit = as_bytes(self.options["memory_limit"], "memory_limit")
+        self.memory = LIMIT if limit is None else limit
+        data = as_data(X, self.memory, missing, self.options["observed"])
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -141,12 +146,14 @@ class Task:
         revive: bool = True,
         balance: bool = True,
         accelerate: bool = False,
+        compress: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to ``data`` (by default that of the task), with the recipe's defaults.
 
         ``more`` are further factors. ``scaled`` is the mode whose factor is scaled such that a start by name has the
-        norm of X. ``parameters`` identify the fit in a checkpoint, beyond the blocks and the shape of X.
+        norm of X. With ``compress``, an accelerated fit may begin on a low-rank X. ``parameters`` identify the fit in a
+        checkpoint, beyond the blocks and the shape of X.
         """
         limits = self.limits(tol)
         accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
@@ -154,6 +161,7 @@ class Task:
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
+        compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
         if not self.data.complete:
@@ -161,9 +169,9 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+        def fit(factors: Factors, blocks: Sequence[Block], *, before: Sequence[int] = before, **limits: Any) -> Result:
             return factorize(
-                self.data if data is None else data,
+                self.near if data is None else data,
                 factors,
                 blocks,
                 order=order,
@@ -190,21 +198,28 @@ class Task:
             accelerate,
             factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             dict(parameters or {}),
+            compress,
         )
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
         with interrupts() as interrupted:
+            extra: dict[str, Any] = {}
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif name in ("gradual", "auto"):
-                factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
             else:
-                factors = [*self.scaled_start(start, sets, scaled), *more]
+                few = self.compressed(limits) if compress else None
+                if name in ("gradual", "auto"):
+                    factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
+                else:
+                    factors = [*self.scaled_start(start, sets, scaled), *more]
+                if few is not None:
+                    first = fit(factors, blocks, **few)
+                    factors, extra = self.returned(first.factors), {"compressed": first.n_iter, "before": ()}
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
@@ -232,6 +247,23 @@ class Task:
             return gradual(blocks, start, short)
         assert not isinstance(self.data, Tensor)
         return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
+
+    def compressed(self, limits: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
+        assert not isinstance(self.data, Tensor)
+        many = compressed_iterations(self.data.shape, self.r, [self.sweeps(0), self.sweeps(1)], limits["max_iter"])
+        low = low_rank(self.data, self.r, self.memory, limits["n_threads"]) if many else None
+        if low is None:
+            return None
+        self.near = low
+        half = None if limits["max_time"] is None else limits["max_time"] / 2
+        return {**limits, "max_iter": many, "max_time": half, "callback": None}
+
+    def returned(self, factors: Factors) -> Factors:
+        """Return from the low-rank X to X, with its factors. Activations go to their chunks."""
+        self.near = self.data
+        activations, parts = factors
+        return [self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations, parts]
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
@@ -293,15 +325,15 @@ class Task:
             for mode in range(len(factors)):
                 if mode != scaled and sets[mode].scale_free:
                     give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
-            scale_to(self.data, factors, scaled, kept)
+            scale_to(self.near, factors, scaled, kept)
         return factors
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        assert not isinstance(self.data, Tensor)
-        factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
-        if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
-            factors[0][self.data.unseen] = 0
+        assert not isinstance(self.near, Tensor)
+        factors = starting_factors(start, self.near, self.r, sets, self.rng, self.known)
+        if isinstance(self.near, Matrix) and self.near.unseen.size:  # samples without any observed entry
+            factors[0][self.near.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
                 self.known[0].put(factors[0])
