@@ -140,7 +140,8 @@ class DaskData(Chunked):
         return HeldThere(self, start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Load some of the samples (indices in increasing order) into memory."""
+        """Load some of the samples (indices in increasing order) into memory. Dask computes whole chunks for that."""
+        self.passes += 1
         inside = [which[(p.first <= which) & (which < p.end)] - p.first for p in self.places]
         pairs = zip(self.blocks, inside, strict=True)
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])

@@ -124,8 +124,8 @@ def terms(problem: Problem) -> Iterator[tuple[str, object]]:
         yield from ((f"{name} ({side})", getattr(block, name)) for name in ("l1", "l2"))
         yield f"the penalty of the rows ({side})", block.rows
     yield "accelerate", problem.accelerated
-    yield "compress", problem.compressed
     yield "init", problem.init
+    yield "compress", problem.compressed
 
 
 def each(sets: Sets) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..projections import hoyer_sparsity
 from ..statistics import Array
 from .loop import Callback, Iteration
 
+PASSES = {"pass {task.fields[passes]}": 10}  # if X is read in chunks
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths
 BAR = 12
 PLAIN_SECONDS = 10  # between two lines in a log
@@ -32,9 +33,10 @@ def progress_line(
 ) -> AbstractContextManager[Callback]:
     """Return a context that gives a callback, which shows the progress of a fit on standard error.
 
-    The line shows the iteration, the relative error, the range of the sparsity in the factors of ``modes``, the loss,
-    and the time left until max_iter. A narrow terminal shows less. If standard error is neither a
-    terminal nor a notebook, a plain line is printed at the start, every ten seconds, and at the end.
+    The line shows the iteration, the relative error, the number of passes over X if it is read in chunks, the range of
+    the sparsity in the factors of ``modes``, the loss, and the time left until max_iter. A narrow terminal shows less.
+    If standard error is neither a terminal nor a notebook, a plain line is printed at the start, every ten seconds, and
+    at the end.
     """
     console = console or Console(stderr=True)
     return live_line(label, console, modes) if redrawable(console) else plain_lines(label, console)
@@ -48,15 +50,18 @@ def redrawable(console: Console) -> bool:
 @contextmanager
 def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Callback]:
     """Show one line that is redrawn."""
-    with Progress(*line_columns(console.width - len(label)), console=console) as bar:
+    with Progress(console=console) as bar:
 
         def tell(iteration: Iteration) -> None:
             about: dict[str, Any] = {
                 "error": iteration.relative_error,
                 "loss": iteration.loss,
+                "passes": iteration.passes,
                 "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
             }
             if not bar.tasks:  # a resumed fit does not start at 0
+                more = MORE if iteration.passes is None else PASSES | MORE
+                bar.columns = tuple(line_columns(console.width - len(label), more))
                 bar.add_task(label, total=iteration.max_iter, completed=iteration.n_iter, **about)
             bar.update(TaskID(0), completed=iteration.n_iter, **about)
 
@@ -73,7 +78,8 @@ def plain_lines(label: str, console: Console) -> Iterator[Callback]:
 
     def show(one: Iteration) -> None:
         error = f"relative error {one.relative_error:.4f}"
-        console.out(f"{label}: iteration {one.n_iter} of {one.max_iter}, {error}, {one.seconds:.1f} s", highlight=False)
+        done = f"iteration {one.n_iter} of {one.max_iter}{'' if one.passes is None else f', pass {one.passes}'}"
+        console.out(f"{label}: {done}, {error}, {one.seconds:.1f} s", highlight=False)
 
     def tell(iteration: Iteration) -> None:
         nonlocal next_time
@@ -112,11 +118,11 @@ def counting_line(
         yield advance
 
 
-def line_columns(room: int) -> list[ProgressColumn]:
-    """The columns of the line that fit into ``room`` characters next to its label."""
+def line_columns(room: int, more: Mapping[str, int]) -> list[ProgressColumn]:
+    """The columns of the line, and those of ``more`` that fit into ``room`` characters next to its label."""
     shown: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("relative error {task.fields[error]:.4f}")]
     room -= 38
-    for text, width in MORE.items():
+    for text, width in more.items():
         if room >= width:
             shown.append(TextColumn(text))
             room -= width
