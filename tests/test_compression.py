@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -157,8 +158,9 @@ def test_it_ends_as_low(seed, X, low):
 
 
 @pytest.mark.parametrize("asked", ["sparsity", "none", "auto"])
-def test_chunks_agree_with_memory(asked, X, low):
+def test_chunks_agree_with_memory(asked, X, low, monkeypatch):
     """To 1e-7: the low-rank matrices differ by rounding, which 40 iterations amplify."""
+    monkeypatch.setattr(compression, "READING", 0)  # else there are fewer compressed iterations in memory
     memory = pw.ssnmf(X, **FIT | ASKED[asked])
     stored, passes = Watched(X), []
     chunks = pw.ssnmf(
@@ -171,6 +173,33 @@ def test_chunks_agree_with_memory(asked, X, low):
     np.testing.assert_allclose(chunks.activations, memory.activations, atol=1e-6)
     assert passes[0] == 3  # two for the low-rank X, one for the first loss
     assert passes == sorted(passes)
+
+
+@pytest.mark.parametrize("client", [False, True])
+def test_dask_agrees_with_chunks(client, X, low):
+    da = pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    stored, seen = Watched(X), []
+    wanted = pw.ssnmf(stored, memory_limit=twenty(X), **FIT)
+    workers = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.Client(**workers) if client else nullcontext():
+        given = da.from_array(X, chunks=(20, -1))
+        result = pw.ssnmf(given, **FIT, callback=lambda it: seen.append(it.passes))
+        activations = result.activations.compute()
+    assert len(low) == 2
+    assert result.n_iter == wanted.n_iter
+    assert seen[0] <= 4  # one more for the advice on sparsity, which reads some samples
+    np.testing.assert_allclose(result.losses, wanted.losses, rtol=1e-7)
+    np.testing.assert_allclose(result.components, wanted.components, atol=1e-7)
+    np.testing.assert_allclose(activations, wanted.activations, atol=1e-6)
+
+
+def test_sparse_chunks_are_left_alone(X, low):
+    da = pytest.importorskip("dask.array")
+    given = da.from_array(X, chunks=(20, -1)).map_blocks(sp.csr_array, dtype=X.dtype, meta=sp.csr_array((0, 0)))
+    result = pw.ssnmf(given, **FIT)
+    assert not low
+    assert len(result.losses) == 61
 
 
 OFF = {
@@ -208,10 +237,11 @@ def test_where_it_is_off(name, X, low):
 
 def test_it_needs_enough_work(monkeypatch):
     monkeypatch.undo()
-    assert compressed_iterations((256, 220), 17, (4, 4), 1000) == 0
-    assert compressed_iterations((400, 10304), 25, (4, 4), 1000) > 2 * OWN
-    assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000) == compression.MOST
-    assert compressed_iterations((750_000, 2000), 20, (4, 4), 25) == 25 - OWN
+    assert compressed_iterations((256, 220), 17, (4, 4), 1000, False) == 0
+    assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False) > 2 * OWN
+    assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True) == compression.MOST
+    assert compressed_iterations((750_000, 2000), 20, (4, 4), 25, True) == 25 - OWN
+    assert [compressed_iterations((750_000, 120), 20, (3, 4), 1000, c) > 0 for c in (False, True)] == [False, True]
 
 
 @pytest.mark.parametrize("value", ["always", 2, None, [True]])

@@ -35,6 +35,7 @@ from .workers import active_client, awaited, forget_everywhere, leave_thread, me
 BRANCHES = 8  # of the tree that adds up results
 SHARE = 0.6  # of the workers' memory: an X that needs more is recomputed in each pass
 TRIES = 5  # attempts at a pass when workers are lost
+LARGE = "distributed.admin.large-graph-warning-threshold"  # a graph has what it sends only once
 CHECK = "check the workers' logs and memory limits"
 
 
@@ -85,7 +86,8 @@ class DaskData(Chunked):
             scheduler = "synchronous" if dask.config.get("scheduler", None) in ("sync", "synchronous") else "threads"
             with threadpool_limits(limits=1):
                 return dask.compute(*tasks, scheduler=scheduler)
-        futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
+        with dask.config.set({LARGE: "1 TB"}):
+            futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
         try:
             return [awaited(self.client, f, bound) for f in futures] if bound else self.client.gather(futures)
         except BaseException:

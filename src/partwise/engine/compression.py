@@ -25,6 +25,7 @@ from .loop import OWN
 
 DIRECTIONS = 2  # for each component
 WORK = 5  # a sweep over a factor takes about as long as a product with so many times r² operations per row
+READING = 25  # reading an entry of X in chunks takes about as long as its products with so many components
 SMALL = 3e6  # multiplications of a product with X: below this, an iteration does not take long enough
 CHEAP = 0.5  # of the cost of an iteration: a compressed one must cost less
 DECAYED = 0.4  # of the size of directions 2 … r: directions r + 1 … 2r must be smaller
@@ -83,19 +84,15 @@ class Sketched:
         return Sketch(chunk.cross(image, 1), gram(image), images, isinstance(chunk, DenseData))
 
 
-def compressed_cost(shape: Sequence[int], r: int, sweeps: Sequence[int]) -> float:
-    """The cost of an iteration on the low-rank X, relative to one on X, which is dense."""
+def compressed_iterations(shape: Sequence[int], r: int, sweeps: Sequence[int], max_iter: int, chunked: bool) -> int:
+    """How many iterations to make on a low-rank X, judged by the shape of X; 0 if that does not pay."""
     n, m = shape
     own = WORK * r**2 * (n * sweeps[0] + m * sweeps[1])
-    return (4 * (n + m) * DIRECTIONS * r * r + own) / (4 * n * m * r + own)
-
-
-def compressed_iterations(shape: Sequence[int], r: int, sweeps: Sequence[int], max_iter: int) -> int:
-    """How many iterations to make on a low-rank X, judged by the shape of X; 0 if that does not pay."""
-    cost = compressed_cost(shape, r, sweeps)
-    few = r < 2 or DIRECTIONS * r >= min(shape) or shape[0] * shape[1] * r < SMALL
+    whole = 4 * n * m * (r + READING * chunked) + own
+    cost = (4 * (n + m) * DIRECTIONS * r**2 + own) / whole  # of a compressed iteration, relative to one on X
+    small = r < 2 or DIRECTIONS * r >= min(shape) or n * m * r < SMALL
     count = min(int(WORTH / cost), MOST, max_iter - OWN)
-    return 0 if few or cost > CHEAP or count < OWN else count
+    return 0 if small or cost > CHEAP or count < OWN else count
 
 
 def low_rank(data: Matrix | Chunked, r: int, memory: int, n_threads: int | None = None) -> LowRank | None:

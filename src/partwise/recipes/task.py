@@ -251,7 +251,8 @@ class Task:
     def compressed(self, limits: Mapping[str, Any]) -> dict[str, Any] | None:
         """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
-        many = compressed_iterations(self.data.shape, self.r, [self.sweeps(0), self.sweeps(1)], limits["max_iter"])
+        sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
+        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked)
         low = low_rank(self.data, self.r, self.memory, limits["n_threads"]) if many else None
         if low is None:
             return None
