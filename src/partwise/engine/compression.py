@@ -28,7 +28,7 @@ WORK = 5  # a sweep over a factor takes about as long as a product with so many 
 READING = 25  # reading an entry of X in chunks takes about as long as its products with so many components
 SMALL = 3e6  # multiplications of a product with X: below this, an iteration does not take long enough
 CHEAP = 0.5  # of the cost of an iteration: a compressed one must cost less
-DECAYED = 0.4  # of the size of directions 2 … r: directions r + 1 … 2r must be smaller
+DECAYED = 0.4  # of the mean square of singular values 2 … r: that of values r + 1 … 2r must be smaller
 WORTH, MOST = 14, 40  # compressed iterations: as many as cost this many iterations on X, and at most so many
 
 

@@ -76,7 +76,8 @@ class SparseNMF(CallbackSupport, Parts):
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
-        ½‖X − model‖² plus penalties, at the start and after each iteration.
+        ½‖X − model‖² plus penalties, at the start and after each iteration; of a compressed fit, from its first
+        iteration on X itself.
     time_curve_ : array
         Seconds since the start of the fit, for each entry of ``loss_curve_``.
     converged_ : bool
