@@ -220,7 +220,7 @@ OFF = {
     "zeros": lambda X: {"X": np.zeros_like(X), "sparsity": None},
     "tiny": lambda X: {"X": X[:3, :4], "n_components": 2},
     "one sample": lambda X: {"X": X[:1], "n_components": 1},
-    "no memory": lambda X: {"X": Watched(np.repeat(X, 3, axis=0)), "memory_limit": 4 * 8 * 90},
+    "no memory": lambda X: {"X": Watched(X), "memory_limit": twenty(X) // 5},
 }
 
 

@@ -29,7 +29,7 @@ READING = 25  # reading an entry of X in chunks takes about as long as its produ
 SMALL = 3e6  # multiplications of a product with X: below this, an iteration does not take long enough
 CHEAP = 0.5  # of the cost of an iteration: a compressed one must cost less
 DECAYED = 0.4  # of the mean square of singular values 2 … r: that of values r + 1 … 2r must be smaller
-WORTH, MOST = 14, 40  # compressed iterations: as many as cost this many iterations on X, and at most so many
+WORTH, MOST = 10, 40  # compressed iterations: as many as cost this many iterations on X, and at most so many
 
 
 @dataclass(frozen=True)
