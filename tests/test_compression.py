@@ -15,6 +15,7 @@ from partwise.data import LIMIT, DenseData, LowRank, as_data
 from partwise.engine import compression
 from partwise.engine.compression import compressed_iterations, low_rank
 from partwise.engine.loop import OWN
+from partwise.recipes import task
 from partwise.runtime.compiled import clock
 from partwise.statistics import gram
 
@@ -25,6 +26,7 @@ FIT = {"n_components": R, "sparsity": 0.5, "init": "samples", "tol": 0, "max_ite
 @pytest.fixture(autouse=True)
 def small_data_too(monkeypatch):
     monkeypatch.setattr(compression, "SMALL", 0)
+    monkeypatch.setattr(task, "CHEAP_SPARSE", 0.5)
 
 
 @pytest.fixture(name="X")
@@ -241,6 +243,8 @@ def test_it_needs_enough_work(monkeypatch):
     assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False) > 2 * OWN
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True) == compression.MOST
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 25, True) == 25 - OWN
+    assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False, task.CHEAP_SPARSE) == 0
+    assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True, task.CHEAP_SPARSE) == compression.MOST
     assert [compressed_iterations((750_000, 120), 20, (3, 4), 1000, c) > 0 for c in (False, True)] == [False, True]
 
 

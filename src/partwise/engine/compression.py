@@ -28,6 +28,7 @@ WORK = 5  # a sweep over a factor takes about as long as a product with so many 
 READING = 25  # reading an entry of X in chunks takes about as long as its products with so many components
 SMALL = 3e6  # multiplications of a product with X: below this, an iteration does not take long enough
 CHEAP = 0.5  # of the cost of an iteration: a compressed one must cost less
+CHEAP_SPARSE = 0.2  # the same under a sparsity constraint, where compressed iterations gain less: ORL, 0.35, did not
 DECAYED = 0.4  # of the mean square of singular values 2 … r: that of values r + 1 … 2r must be smaller
 WORTH, MOST = 10, 40  # compressed iterations: as many as cost this many iterations on X, and at most so many
 
@@ -84,15 +85,20 @@ class Sketched:
         return Sketch(chunk.cross(image, 1), gram(image), images, isinstance(chunk, DenseData))
 
 
-def compressed_iterations(shape: Sequence[int], r: int, sweeps: Sequence[int], max_iter: int, chunked: bool) -> int:
-    """How many iterations to make on a low-rank X, judged by the shape of X; 0 if that does not pay."""
+def compressed_iterations(
+    shape: Sequence[int], r: int, sweeps: Sequence[int], max_iter: int, chunked: bool, most: float = CHEAP
+) -> int:
+    """How many iterations to make on a low-rank X, judged by the shape of X; 0 if that does not pay.
+
+    ``most`` is the largest cost of such an iteration, relative to one on X.
+    """
     n, m = shape
     own = WORK * r**2 * (n * sweeps[0] + m * sweeps[1])
     whole = 4 * n * m * (r + READING * chunked) + own
     cost = (4 * (n + m) * DIRECTIONS * r**2 + own) / whole  # of a compressed iteration, relative to one on X
     small = r < 2 or DIRECTIONS * r >= min(shape) or n * m * r < SMALL
     count = min(int(WORTH / cost), MOST, max_iter - OWN)
-    return 0 if small or cost > CHEAP or count < OWN else count
+    return 0 if small or cost > most or count < OWN else count
 
 
 def low_rank(data: Matrix | Chunked, r: int, memory: int, n_threads: int | None = None) -> LowRank | None:

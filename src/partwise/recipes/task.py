@@ -15,7 +15,7 @@ import numpy as np
 from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
-from ..engine.compression import compressed_iterations, low_rank
+from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise, natural_fit
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
@@ -209,14 +209,13 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             else:
-                few = self.compressed(limits) if compress else None
+                few = self.compressed(blocks, limits) if compress else None
                 if name in ("gradual", "auto"):
                     factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
                 else:
                     factors = [*self.scaled_start(start, sets, scaled), *more]
                 if few is not None:
-                    first = fit(factors, blocks, **few)
-                    factors, extra = self.returned(first.factors), {"compressed": first.n_iter, "before": ()}
+                    factors, extra = self.returned(fit(factors, blocks, **few))
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
@@ -248,11 +247,12 @@ class Task:
         assert not isinstance(self.data, Tensor)
         return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
 
-    def compressed(self, limits: Mapping[str, Any]) -> dict[str, Any] | None:
+    def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
         """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
+        most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
         sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
-        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked)
+        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
         low = low_rank(self.data, self.r, self.memory, limits["n_threads"]) if many else None
         if low is None:
             return None
@@ -260,11 +260,12 @@ class Task:
         half = None if limits["max_time"] is None else limits["max_time"] / 2
         return {**limits, "max_iter": many, "max_time": half, "callback": None}
 
-    def returned(self, factors: Factors) -> Factors:
-        """Return from the low-rank X to X, with its factors. Activations go to their chunks."""
+    def returned(self, first: Result) -> tuple[Factors, dict[str, Any]]:
+        """Return to X, with the factors of the low-rank X; activations go to their chunks. Also what changes there."""
         self.near = self.data
-        activations, parts = factors
-        return [self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations, parts]
+        activations, parts = first.factors
+        held = self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations
+        return [held, parts], {"compressed": first.n_iter, "before": ()}
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
