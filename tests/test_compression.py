@@ -240,6 +240,7 @@ def test_where_it_is_off(name, X, low):
 def test_it_needs_enough_work(monkeypatch):
     monkeypatch.undo()
     assert compressed_iterations((256, 220), 17, (4, 4), 1000, False) == 0
+    assert compressed_iterations((1000, 500), 10, (4, 4), 1000, False) == 0
     assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False) > 2 * OWN
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True) == compression.MOST
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 25, True) == 25 - OWN

@@ -26,7 +26,7 @@ from .loop import OWN
 DIRECTIONS = 2  # for each component
 WORK = 5  # a sweep over a factor takes about as long as a product with so many times r² operations per row
 READING = 25  # reading an entry of X in chunks takes about as long as its products with so many components
-SMALL = 3e6  # multiplications of a product with X: below this, an iteration does not take long enough
+SMALL = 2e7  # multiplications of a product with X: below this, there was no gain (1000 × 500, 10 components)
 CHEAP = 0.5  # of the cost of an iteration: a compressed one must cost less
 CHEAP_SPARSE = 0.2  # the same under a sparsity constraint, where compressed iterations gain less: ORL, 0.35, did not
 DECAYED = 0.4  # of the mean square of singular values 2 … r: that of values r + 1 … 2r must be smaller
