@@ -41,7 +41,7 @@ VALUES = {  # of parameters, or of those of one recipe; `fits` draws some for X
     **dict.fromkeys(("component_sweeps", "activation_sweeps"), (None, 1, 3)),
     **dict.fromkeys(("l1", "l2"), (0.0, 0.1, 2, (0.1, 0.0))),
     "solver": (None, *SOLVERS),
-    "accelerate": ("auto", False),
+    **dict.fromkeys(("accelerate", "compress"), ("auto", False)),
     "projection": ("fast", "sorted", "hoyer"),
     "side": ("activations", "components"),
     "nnsc.method": ("sequential", "hoyer"),

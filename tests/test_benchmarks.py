@@ -19,6 +19,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^  (?:without Dask|one worker|two workers) +# ", 3),
         (r"^one worker ÷ (?:two workers|without Dask): #", 2),
         (r"^components differ by at most (?:0\.0e\+00|\d\.\de-(?:0[89]|[1-9]\d))$", 1),
+        (r"error of #; the default fit reaches it: # after # passes in all$", 1),
     ],
     "coldstart": [
         (r"^first fit, float(?:64|32) +# s +# compiled: \w+, ", 2),
@@ -42,6 +43,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     "outofcore": [
         (r"^(?:plain read|matrix products, data in memory|an iteration) +\d+\.\d\d s", 3),
         (r"^an iteration ÷ the larger of the two: #.*; relative error #", 1),
+        (r"^the default fit reaches it: # after # passes in all; ", 1),
     ],
     "projections": [(r"^ +(?:[\d,]+|at 0\.\d) +# +# +# +#", 32)],
     "race": [

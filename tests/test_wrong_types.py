@@ -55,7 +55,7 @@ TAKEN = {  # the values that a parameter accepts; none if it is not listed
     ("SparseCP", "sparsity"): {"None", "{}"},
     "activation_sparsity": ABSENT,
     ("SparseNMF", "activation_sparsity"): {"None", "[None, None]"},  # with a sparsity: bisparse
-    **dict.fromkeys(("faithful", "accelerate", "verbose", "shuffle"), SWITCH),
+    **dict.fromkeys(("faithful", "accelerate", "compress", "verbose", "shuffle"), SWITCH),
     **dict.fromkeys(("solver", "component_sweeps", "activation_sweeps", "init", "random_state", "callback"), ABSENT),
     **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "observed"), ABSENT),
     ("MiniBatch", "component_sweeps"): set(),

@@ -19,6 +19,7 @@ from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
+from .lowrank import LowRank
 from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
@@ -29,6 +30,7 @@ from .tensor import DenseTensor, Tensor
 
 __all__ = [
     "COO",
+    "LIMIT",
     "ChunkSums",
     "Chunked",
     "Data",
@@ -37,6 +39,7 @@ __all__ = [
     "DivergenceData",
     "Form",
     "Held",
+    "LowRank",
     "Matrix",
     "Missing",
     "Pass",

@@ -38,6 +38,7 @@ class Chunked(ABC):
     here = True  # whether the activations are in this process
     missing = False  # whether NaN marks a missing entry
     shared = False  # whether a pass can serve several fits
+    passes = 0  # over X, so far
 
     @cached_property
     def complete(self) -> bool:
@@ -87,6 +88,15 @@ class Chunked(ABC):
         found: Survey = self.total(surveyed)
         check_scale(found.peak, self.dtype)
         return found
+
+    def first_total(self, question: Question) -> Any:
+        """The same as `total`. If this is the first pass, it makes the survey, too."""
+        if "survey" in self.__dict__:
+            return self.total(question)
+        both: Surveyed = self.total(Surveying(question))
+        check_scale(both.survey.peak, self.dtype)
+        self.__dict__["survey"] = both.survey
+        return both.answer
 
     def check(self) -> None:
         """Raise ValueError for NaN, infinite or negative values. Makes the first pass if it has not been made yet."""
@@ -203,6 +213,28 @@ def surveyed(chunk: Matrix) -> Survey:
     chunk.check()
     check_scale(chunk.peak, chunk.dtype, np.inf)  # no lower limit: all values of one chunk may be tiny
     return Survey(chunk.sqnorms(1), chunk.peak, chunk.counts(1))
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """A survey, and the answer to another question."""
+
+    survey: Survey
+    answer: Any
+
+    def __add__(self, other: Surveyed) -> Surveyed:
+        return Surveyed(self.survey + other.survey, self.answer + other.answer)
+
+
+@dataclass(frozen=True)
+class Surveying:
+    """Another question, asked after a chunk is validated."""
+
+    question: Question
+
+    def __call__(self, chunk: Matrix) -> Surveyed:
+        """Return the survey of the chunk and its answer."""
+        return Surveyed(surveyed(chunk), self.question(chunk))
 
 
 def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:

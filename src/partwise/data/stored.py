@@ -231,6 +231,7 @@ class StoredData(Chunked):
     def chunks(self) -> Iterator[Matrix]:
         """Yield the chunks. Each chunk is valid until the next one is requested."""
         self.stored.check()
+        self.passes += 1
         rows = self.bounds[1] - self.bounds[0]
         buffers = [np.empty((rows, self.shape[1]), dtype=self.stored.dtype) for _ in range(2)]
 

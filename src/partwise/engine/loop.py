@@ -33,6 +33,7 @@ from .summary import summary
 
 WINDOW = 10  # the pace of a fit is measured over the last tenth of its iterations
 SOON = 10  # and extrapolated over at least so many
+OWN = 10  # iterations on X itself after compressed ones, at least
 NEGLIGIBLE = 0.5e-10  # of ‖X‖²: a loss below this need not settle further
 
 
@@ -41,7 +42,8 @@ class Iteration:
     """The argument of a callback, which is called after each iteration; iteration 0 is the start.
 
     A callback that returns True stops the fit. ``factors`` are overwritten by the next iteration: copy what you keep.
-    If X is processed in chunks, the activations ``factors[0]`` are not available.
+    If X is processed in chunks, the activations ``factors[0]`` are not available, and ``passes`` is the number of
+    passes over X so far. A compressed fit calls it from its first iteration on X itself.
     """
 
     n_iter: int
@@ -50,6 +52,7 @@ class Iteration:
     relative_error: float
     seconds: float
     factors: Factors
+    passes: int | None = None
 
 
 Callback = Callable[[Iteration], Any]
@@ -65,8 +68,9 @@ class Result:
         [activations (samples × r), components (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
     losses, times : arrays
         The loss ½‖X − model‖² plus penalties, and the seconds since the call, at the start and after each iteration.
-        Time spent on compiling is not counted.
+        Time spent on compiling is not counted. A compressed fit records them from its first iteration on X itself.
     n_iter : int
+        The number of iterations, compressed ones included.
     converged : bool
         Whether a tolerance was met.
     stop_reason : str
@@ -163,6 +167,7 @@ async def factorize(
     n_threads: int | None = None,
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
+    compressed: int = 0,
 ) -> Result:
     """Improve ``factors`` (overwritten), one block after the other, until a stopping rule applies.
 
@@ -194,6 +199,9 @@ async def factorize(
         Where the state of the fit is saved at intervals and at the end.
     resumed : Resumed
         The state to resume from; ``factors`` are its factors.
+    compressed : int
+        The number of iterations before, on a low-rank X. They count in ``max_iter``, and a tolerance is then applied
+        after `OWN` further iterations only.
     """
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
@@ -201,7 +209,7 @@ async def factorize(
     plain, faster = (ChunkedFit, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
     kind = faster if accelerate else plain
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
-    watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
+    watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started, compressed)
 
     def save() -> None:
         if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.stop_reason):
@@ -282,6 +290,7 @@ class Watch:
     max_time: float | None
     callback: Callback | None
     started: float
+    compressed: int = 0
     losses: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     residual: float = np.inf
@@ -293,14 +302,14 @@ class Watch:
 
     @property
     def n_iter(self) -> int:
-        """The number of iterations. The first entry of the history is the start."""
-        return len(self.losses) - 1
+        """The number of iterations. The first entry of the history is the start, or the end of compressed ones."""
+        return self.compressed + len(self.losses) - 1
 
     def history(self) -> dict[str, Any]:
         """The history as numbers and arrays, for a checkpoint."""
         history = {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
         past = {} if self.past is None else {"pace": self.pace, "since": self.past.n_iter, "past": self.past.arrays}
-        return history | past
+        return history | past | {"compressed": self.compressed}
 
     def resume(
         self,
@@ -310,11 +319,13 @@ class Watch:
         pace: float = np.inf,
         since: int = 0,
         past: list[Array] | None = None,
+        compressed: int = 0,
     ) -> None:
         """Continue from a history and its elapsed time. Sets ``stop_reason`` if a stopping rule already applies."""
         self.losses, self.times, self.residual, self.pace = losses.tolist(), times.tolist(), residual, pace
+        self.compressed = compressed
         if past is not None and [a.shape for a in past] == [a.shape for a in self.fit.moving()]:  # else of another kind
-            self.past = Past(since, self.losses[since], past)
+            self.past = Past(since, self.losses[since - compressed], past)
         self.started = clock() - self.times[-1]
         self.apply_rules()
 
@@ -356,10 +367,11 @@ class Watch:
 
     def apply_rules(self) -> None:
         """Set ``stop_reason`` if a tolerance, the time limit or max_iter is reached."""
-        met = self.tolerance_met() if self.n_iter else ""
+        own = len(self.losses) - 1  # iterations on X itself
+        met = self.tolerance_met() if own >= (OWN if self.compressed else 1) else ""
         if met:
             self.converged, self.stop_reason = True, met
-        elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
+        elif own and self.max_time is not None and self.times[-1] >= self.max_time:
             self.stop_reason = f"time limit of {self.max_time:g} s reached"
         elif self.n_iter >= self.max_iter:
             self.exhausted = self.tol > 0 or self.kkt_tol > 0
@@ -372,7 +384,8 @@ class Watch:
             return False
         data, fit = self.fit.data, self.fit
         error = relative_error(data.sqnorm, self.losses[-1] - fit.penalties()) if data.squared else np.nan
-        here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors)
+        passes = data.passes if isinstance(data, Chunked) else None
+        here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors, passes)
         return bool(self.callback(here))
 
     def tolerance_met(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from ..projections import hoyer_sparsity
 from ..statistics import Array
 from .loop import Callback, Iteration
 
+PASSES = {"pass {task.fields[passes]}": 10}  # if X is read in chunks
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths
 BAR = 12
 PLAIN_SECONDS = 10  # between two lines in a log
@@ -35,9 +36,9 @@ def progress_lines(
     """Return a context that shows the progress of fits from several starts on standard error, each on its own line.
 
     It gives a function that adds the line of a start and returns the callback of its fit. The line shows the iteration,
-    the relative error, the range of the sparsity in the factors of ``modes``, the loss, and the time left until
-    max_iter. A narrow terminal shows less. If standard error is neither a terminal nor a notebook, a plain line is
-    printed at the start, every ten seconds, and at the end.
+    the relative error, the number of passes over X if it is read in chunks, the range of the sparsity in the factors of
+    ``modes``, the loss, and the time left until max_iter. A narrow terminal shows less. If standard error is neither a
+    terminal nor a notebook, a plain line is printed at the start, every ten seconds, and at the end.
     """
     console = console or Console(stderr=True)
     labels = [f"{label}, start {k + 1} of {starts}" for k in range(starts)] if starts > 1 else [label]
@@ -59,7 +60,7 @@ def redrawable(console: Console) -> bool:
 @contextmanager
 def live_lines(labels: Sequence[str], console: Console, modes: Sequence[int]) -> Iterator[AddLine]:
     """Show lines that are redrawn."""
-    with Progress(*line_columns(console.width - len(labels[-1])), console=console) as bar:
+    with Progress(console=console) as bar:
 
         def line(k: int) -> Callback:
             task: TaskID | None = None
@@ -70,9 +71,12 @@ def live_lines(labels: Sequence[str], console: Console, modes: Sequence[int]) ->
                     "completed": iteration.n_iter,
                     "error": iteration.relative_error,
                     "loss": iteration.loss,
+                    "passes": iteration.passes,
                     "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
                 }
                 if task is None:  # a resumed fit does not start at 0
+                    more = MORE if iteration.passes is None else PASSES | MORE
+                    bar.columns = tuple(line_columns(console.width - len(labels[-1]), more))
                     task = bar.add_task(labels[k], total=iteration.max_iter, **about)
                 bar.update(task, **about)
 
@@ -91,8 +95,8 @@ def plain_lines(labels: Sequence[str], console: Console) -> Iterator[AddLine]:
     def show(k: int) -> None:
         one = left.pop(k)
         error = f"relative error {one.relative_error:.4f}"
-        text = f"{labels[k]}: iteration {one.n_iter} of {one.max_iter}, {error}, {one.seconds:.1f} s"
-        console.out(text, highlight=False)
+        done = f"iteration {one.n_iter} of {one.max_iter}{'' if one.passes is None else f', pass {one.passes}'}"
+        console.out(f"{labels[k]}: {done}, {error}, {one.seconds:.1f} s", highlight=False)
 
     def line(k: int) -> Callback:
         next_time = -np.inf
@@ -138,11 +142,11 @@ def counting_line(
         yield advance
 
 
-def line_columns(room: int) -> list[ProgressColumn]:
-    """The columns of the line that fit into ``room`` characters next to its label."""
+def line_columns(room: int, more: Mapping[str, int]) -> list[ProgressColumn]:
+    """The columns of the line, and those of ``more`` that fit into ``room`` characters next to its label."""
     shown: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn("relative error {task.fields[error]:.4f}")]
     room -= 38
-    for text, width in MORE.items():
+    for text, width in more.items():
         if room >= width:
             shown.append(TextColumn(text))
             room -= width

@@ -17,7 +17,7 @@ from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
-from ..recipes.ssnmf import Accelerate
+from ..recipes.ssnmf import Accelerate, Compress
 from ..runtime.arrays import ArrayLike
 from ..runtime.together import job_of
 from ..statistics import Array
@@ -56,6 +56,8 @@ class SparseNMF(CallbackSupport, Parts):
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
     accelerate : {"auto", False}, default="auto"
         As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
+    compress : {"auto", False}, default="auto"
+        As in `ssnmf`: whether the first iterations are made on a low-rank X. Other recipes do not use it.
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
         loss is kept. Checkpoints need ``n_init=1``.
@@ -75,7 +77,8 @@ class SparseNMF(CallbackSupport, Parts):
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
-        ½‖X − model‖² plus penalties, at the start and after each iteration.
+        ½‖X − model‖² plus penalties, at the start and after each iteration; of a compressed fit, from its first
+        iteration on X itself.
     time_curve_ : array
         Seconds since the start of the fit, for each entry of ``loss_curve_``.
     converged_ : bool
@@ -119,6 +122,7 @@ class SparseNMF(CallbackSupport, Parts):
         init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
+        compress: Compress = "auto",
         max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
@@ -143,6 +147,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.init = init
         self.n_init = n_init
         self.accelerate = accelerate
+        self.compress = compress
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -209,7 +214,7 @@ class SparseNMF(CallbackSupport, Parts):
         given = {name: value for name, value in given.items() if value is not None}
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
-        given |= {"accelerate": self.accelerate} if "accelerate" in own else {}
+        given |= {name: getattr(self, name) for name in ("accelerate", "compress") if name in own}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(

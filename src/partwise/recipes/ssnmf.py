@@ -16,6 +16,7 @@ from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Updat
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
+Compress = Literal["auto", False]
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
 SOLVERS: dict[str, Callable[[int], Update]] = {
@@ -42,6 +43,7 @@ async def ssnmf(
     component_sweeps: int | None = None,
     activation_sweeps: int | None = None,
     accelerate: Accelerate = "auto",
+    compress: Compress = "auto",
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
@@ -74,6 +76,10 @@ async def ssnmf(
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
         does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
         does. If X is read in chunks, the activations then take three times the memory.
+    compress : {"auto", False}
+        Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
+        X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a start by name and
+        without penalties, if the shape of X promises a gain and its singular values decay; False never does.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
@@ -91,7 +97,8 @@ async def ssnmf(
     """
     faithful = as_switch(faithful, "faithful")
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
-    faster = as_accelerate(accelerate) and hals and not faithful
+    faster = auto(accelerate, "accelerate") and hals and not faithful
+    cheaper = auto(compress, "compress") and faster
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
@@ -117,13 +124,14 @@ async def ssnmf(
         tol=0.0 if faithful else TOL,
         revive=not faithful,
         accelerate=faster,
+        compress=cheaper,
     )
 
 
-def as_accelerate(value: object) -> bool:
-    """Whether factors may be extrapolated."""
+def auto(value: object, name: str) -> bool:
+    """Whether an option is left to the method: "auto" or, what some may write, True."""
     if not isinstance(value, str | bool | np.bool_) or value not in ("auto", True, False):
-        raise ValueError(f"accelerate={value!r}: give 'auto' or False")
+        raise ValueError(f"{name}={value!r}: give 'auto' or False")
     return bool(value)
 
 

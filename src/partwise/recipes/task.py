@@ -13,15 +13,16 @@ from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
+from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
+from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise
 from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
-from ..engine.starts import Factors, scale_to, starting_factors
+from ..engine.starts import Factors, Given, scale_to, starting_factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -46,6 +47,7 @@ from .staged import automatic, excerpt, for_all_samples, gradual, levels
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
 P = ParamSpec("P")
+COMPRESSIBLE = ("auto", "samples", "random", "gradual")  # starts after which a fit may begin on a low-rank X
 
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -100,6 +102,7 @@ class Task:
     """Validated X, number of components and options of a fit. `run` fits."""
 
     data: Matrix | Chunked | Tensor
+    near: Matrix | Chunked | Tensor  # what is fitted at the moment: X, or a low-rank X in its place
 
     def __init__(self, X: Any, n_components: int, options: Keywords) -> None:
         self.started = clock()
@@ -113,7 +116,7 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data = self.read(X)
+        self.near = self.data = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
@@ -150,12 +153,14 @@ class Task:
         revive: bool = True,
         balance: bool = True,
         accelerate: bool = False,
+        compress: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to ``data`` (by default that of the task), with the recipe's defaults.
 
         ``more`` are further factors. ``scaled`` is the mode whose factor is scaled such that a start by name has the
-        norm of X. ``parameters`` identify the fit in a checkpoint, beyond the blocks and the shape of X.
+        norm of X. With ``compress``, an accelerated fit may begin on a low-rank X. ``parameters`` identify the fit in a
+        checkpoint, beyond the blocks and the shape of X.
         """
         limits = self.limits(tol)
         accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
@@ -163,6 +168,7 @@ class Task:
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
+        compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
         if not self.data.complete:
@@ -170,11 +176,16 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        whole = self.data if data is None else data
-
-        async def fit(factors: Factors, blocks: Sequence[Block], source: Any = whole, **limits: Any) -> Result:
+        async def fit(
+            factors: Factors,
+            blocks: Sequence[Block],
+            *,
+            source: Matrix | None = None,
+            before: Sequence[int] = before,
+            **limits: Any,
+        ) -> Result:
             return await job_of(factorize)(
-                source,
+                source or (self.near if data is None else data),
                 factors,
                 blocks,
                 order=order,
@@ -201,21 +212,27 @@ class Task:
             accelerate,
             factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             dict(parameters or {}),
+            compress,
         )
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
         with interrupts() as interrupted:
+            extra: dict[str, Any] = {}
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif name in ("gradual", "auto"):
-                factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
             else:
-                factors = [*self.scaled_start(start, sets, scaled), *more]
+                few = self.compressed(blocks, limits) if compress else None
+                if name in ("gradual", "auto"):
+                    factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
+                else:
+                    factors = [*self.scaled_start(start, sets, scaled), *more]
+                if few is not None:
+                    factors, extra = self.returned(await fit(factors, blocks, **few))
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+            result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
         plain = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if plain else None, seed=self.seed)
 
@@ -234,9 +251,9 @@ class Task:
             return self.scaled_start("samples", [b.sets for b in blocks], scaled)
         few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
         some = copy(self)
-        if name == "auto" and not isinstance(self.data, Tensor):
-            some.data, some.known = excerpt(self.data, self.known, self.rng)
-            few["source"] = some.data
+        if name == "auto" and not isinstance(self.near, Tensor):
+            some.near, some.known = excerpt(self.near, self.known, self.rng)
+            few["source"] = some.near
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
@@ -250,11 +267,32 @@ class Task:
         if name == "gradual":
             return await gradual(blocks, start, short)
         factors = await automatic(blocks, start, short)
-        if some.data is self.data:
+        if some.near is self.near:
             return factors
+        assert not isinstance(self.near, Tensor)
+        with fitting_threads(self.near.size * self.r, limits["n_threads"]):
+            return for_all_samples(factors, blocks, self.near, self.known[0])
+
+    def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
-        with fitting_threads(self.data.size * self.r, limits["n_threads"]):
-            return for_all_samples(factors, blocks, self.data, self.known[0])
+        most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
+        sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
+        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
+        memory = as_bytes(self.options["memory_limit"], "memory_limit")
+        low = low_rank(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"]) if many else None
+        if low is None:
+            return None
+        self.near = low
+        half = None if limits["max_time"] is None else limits["max_time"] / 2
+        return {**limits, "max_iter": many, "max_time": half, "callback": None}
+
+    def returned(self, first: Result) -> tuple[Factors, dict[str, Any]]:
+        """Return to X, with the factors of the low-rank X; activations go to their chunks. Also what changes there."""
+        self.near = self.data
+        activations, parts = first.factors
+        held = self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations
+        return [held, parts], {"compressed": first.n_iter, "before": ()}
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
@@ -316,15 +354,15 @@ class Task:
             for mode in range(len(factors)):
                 if mode != scaled and sets[mode].scale_free:
                     give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
-            scale_to(self.data, factors, scaled, kept)
+            scale_to(self.near, factors, scaled, kept)
         return factors
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        assert not isinstance(self.data, Tensor)
-        factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
-        if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
-            factors[0][self.data.unseen] = 0
+        assert not isinstance(self.near, Tensor)
+        factors = starting_factors(start, self.near, self.r, sets, self.rng, self.known)
+        if isinstance(self.near, Matrix) and self.near.unseen.size:  # samples without any observed entry
+            factors[0][self.near.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
                 self.known[0].put(factors[0])
