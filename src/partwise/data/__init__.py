@@ -54,6 +54,8 @@ __all__ = [
     "named",
 ]
 
+IN_MEMORY = "negative='allow' needs X in memory: load X, or shift or clip the data"
+
 
 def is_lazy(X: Any) -> bool:
     """Whether X may be read in chunks: a .npy path, memory map, zarr, HDF5 or Dask array, or an instance of `Data`."""
@@ -72,13 +74,15 @@ def as_data(
     memory_limit: int | None = None,
     missing: bool = False,
     observed: ArrayLike | None = None,
+    signed: bool = False,
 ) -> Matrix | Chunked:
     """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
     Dask arrays are not loaded. Other inputs that are `is_lazy` are loaded if they take at most ``memory_limit`` bytes
     (1 GiB by default). Larger ones are read in chunks, and the first pass validates their values. Raises ValueError if
     X is not two-dimensional, is empty, or has NaN, infinite or negative values. With ``missing``, NaN marks a missing
-    entry of a dense X. Entries where ``observed`` is false are missing, too.
+    entry of a dense X. Entries where ``observed`` is false are missing, too. With ``signed``, X in memory may have
+    negative values.
     """
     if isinstance(X, Matrix | Chunked):
         return X
@@ -86,28 +90,34 @@ def as_data(
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
-        return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing)
+        return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing, signed)
     if sp.issparse(X):
-        return SparseData(X)
+        return SparseData(X, signed=signed)
     if not is_lazy(X):
-        return as_dense(X, missing)
+        return as_dense(X, missing, signed)
     if type(X).__module__.split(".")[0] == "dask":
+        if signed:
+            raise ValueError(IN_MEMORY)
         from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
     limit = LIMIT if memory_limit is None else memory_limit
     stored = as_stored(X, limit)
-    return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
+    if stored.nbytes <= limit:
+        return as_dense(stored.whole(), missing, signed)
+    if signed:
+        raise ValueError(IN_MEMORY)
+    return StoredData(stored, limit, missing)
 
 
-def as_dense(X: npt.ArrayLike, missing: bool) -> DenseData:
+def as_dense(X: npt.ArrayLike, missing: bool, signed: bool = False) -> DenseData:
     """Wrap an array as data. With ``missing``, NaN marks a missing entry; without any NaN this is plain dense data."""
     if not missing:
-        return DenseData(X)
+        return DenseData(X, signed=signed)
     data = DenseData(X, check=False)
     if np.isnan(data.matrix.min()):
-        return MissingDense(data.matrix)
-    return DenseData(data.matrix)
+        return MissingDense(data.matrix, signed=signed)
+    return DenseData(data.matrix, signed=signed)
 
 
 def as_tensor(X: Any) -> Tensor:

@@ -36,6 +36,7 @@ class Chunked(ABC):
     squared = True
     here = True  # whether the activations are in this process
     missing = False  # whether NaN marks a missing entry
+    signed = False
 
     @cached_property
     def complete(self) -> bool:

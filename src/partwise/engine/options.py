@@ -19,6 +19,7 @@ Kind = TypeVar("Kind", bound=type)
 TOL, MAX_ITER = 0.05, 1000  # measured by benchmarks/settling.py
 STARTS = ("auto", "samples", "random", "nndsvd", "gradual")
 MISSING = ("error", "em")
+NEGATIVE = ("error", "allow")
 FIRST = {  # parameters of all recipes
     "X": "X : array or SciPy sparse matrix of shape (samples, features)\n    Nonnegative.",
     "n_components": "n_components : int",
@@ -155,6 +156,13 @@ class Keywords(TypedDict, total=False):
         "Treat NaN in a dense X as an error, or as a missing entry that the fit estimates (EM). The loss and all "
         "errors then refer to the observed entries.",
         Flag(MISSING, "treat empty cells and NaN as an error, or as missing entries"),
+    ]
+    negative: Annotated[
+        Literal["error", "allow"],
+        "error",
+        '{"error", "allow"}',
+        "Treat negative entries of X as an error, or fit them by the squared loss like all others: for noise about "
+        "zero, as in background-subtracted images. Activations and components stay nonnegative.",
     ]
     observed: Annotated[
         Any,

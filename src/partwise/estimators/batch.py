@@ -115,6 +115,7 @@ class SparseNMF(CallbackSupport, Parts):
         fixed_components: ArrayLike | None = None,
         fixed_activations: ArrayLike | None = None,
         missing: str = "error",
+        negative: str = "error",
         init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
@@ -139,6 +140,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.fixed_components = fixed_components
         self.fixed_activations = fixed_activations
         self.missing = missing
+        self.negative = negative
         self.init = init
         self.n_init = n_init
         self.accelerate = accelerate

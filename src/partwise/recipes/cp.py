@@ -25,7 +25,9 @@ from ..updates import Columns, Pivot, Sequential, Sets
 from .task import Task, spelled_out
 
 
-@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
+@partial(
+    spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "negative", "observed")
+)
 def cp(
     X: Any,
     n_components: int,

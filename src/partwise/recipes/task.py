@@ -17,7 +17,7 @@ from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise, natural_fit
-from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
+from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -37,7 +37,7 @@ from ..engine.validation import (
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
-from ..updates import Columns, Sequential, Sets
+from ..updates import Columns, Multiplicative, Sequential, Sets
 from .staged import automatic, gradual
 
 Side = Literal["activations", "components"]
@@ -122,7 +122,9 @@ class Task:
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
+        signed = as_choice(self.options["negative"], "negative", NEGATIVE) == "allow"
+        limit = as_bytes(self.options["memory_limit"], "memory_limit")
+        data = as_data(X, limit, missing, self.options["observed"], signed)
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -158,6 +160,8 @@ class Task:
             self.check_chunks(blocks, name)
         if not self.data.complete:
             self.check_missing(order, name)
+        if self.data.signed:
+            check_signed(blocks, data is None or data.squared)
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
@@ -324,3 +328,11 @@ class Task:
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None
+
+
+def check_signed(blocks: Sequence[Block], squared: bool) -> None:
+    """Raise ValueError for losses and updates that need X ≥ 0."""
+    if not squared:
+        raise ValueError("negative='allow' needs the squared loss: use ssnmf, or shift or clip the data")
+    if any(isinstance(getattr(b.update, "update", b.update), Multiplicative) for b in blocks):
+        raise ValueError("negative='allow' is not available for multiplicative updates: use ssnmf with solver='hals'")
