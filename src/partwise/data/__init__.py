@@ -8,6 +8,7 @@ X ≈ factors[0] factors[1]ᵀ.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
+from .weighted import WeightedDense, as_weighted
 
 __all__ = [
     "COO",
@@ -43,6 +45,7 @@ __all__ = [
     "SparseTensor",
     "StoredData",
     "Tensor",
+    "WeightedDense",
     "Whole",
     "Wrapped",
     "as_data",
@@ -75,6 +78,7 @@ def as_data(
     missing: bool = False,
     observed: ArrayLike | None = None,
     signed: bool = False,
+    weights: Sequence[Any] = (None, None, None),
 ) -> Matrix | Chunked:
     """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
@@ -82,11 +86,17 @@ def as_data(
     (1 GiB by default). Larger ones are read in chunks, and the first pass validates their values. Raises ValueError if
     X is not two-dimensional, is empty, or has NaN, infinite or negative values. With ``missing``, NaN marks a missing
     entry of a dense X. Entries where ``observed`` is false are missing, too. With ``signed``, X in memory may have
-    negative values.
+    negative values. ``weights`` are those of the entries, of the samples and of the features.
     """
     if isinstance(X, Matrix | Chunked):
         return X
     check_kind(X)
+    if any(one is not None for one in weights):
+        if is_lazy(X) or observed is not None:
+            what = "X in memory: load X" if is_lazy(X) else "no observed mask: give missing entries weight 0"
+            raise ValueError(f"weights need {what}")
+        entries, samples, features = weights
+        return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")

@@ -191,7 +191,13 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return report(self, path, **options)
 
-    def _validated(self, X: ArrayLike, reset: bool, observed: ArrayLike | None = None) -> Matrix | Chunked:
+    def _validated(
+        self,
+        X: ArrayLike,
+        reset: bool,
+        observed: ArrayLike | None = None,
+        weights: Sequence[ArrayLike | None] = (None, None, None),
+    ) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
@@ -207,8 +213,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
                 )
-            return as_data(array, missing=missing, observed=observed, signed=signed)
-        data = as_data(X, limit, missing, observed, signed)
+            return as_data(array, missing=missing, observed=observed, signed=signed, weights=weights)
+        data = as_data(X, limit, missing, observed, signed, weights)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):

@@ -169,15 +169,38 @@ class SparseNMF(CallbackSupport, Parts):
             self.recipe_params = (self.recipe_params or {}) | inner
         return self
 
-    def fit(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> SparseNMF:
-        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing."""
-        self.fit_transform(X, observed=observed)
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> SparseNMF:
+        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing.
+
+        Weights, as in `ssnmf`, are those of the samples, of the features, or (``weights``) of all entries.
+        """
+        self.fit_transform(
+            X, observed=observed, sample_weight=sample_weight, feature_weight=feature_weight, weights=weights
+        )
         return self
 
     @with_callbacks
-    def fit_transform(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> Array:
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Array:
         """Factorize X and return the activations of its samples."""
-        data = self._validated(X, reset=True, observed=observed)
+        data = self._validated(X, True, observed, (weights, sample_weight, feature_weight))
         recipe, options = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):

@@ -7,12 +7,13 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from ..data import WeightedDense
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
 from ..projections import Method
-from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
+from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update, Weighted
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
@@ -27,6 +28,7 @@ SOLVERS: dict[str, Callable[[int], Update]] = {
 }
 
 SWEEPS = ("activation_sweeps", "component_sweeps")
+WEIGHTED_SWEEPS = (3, 2)  # with a single sweep, more fits to few entries end in poor local minima
 
 
 @recipe
@@ -101,7 +103,11 @@ def ssnmf(
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
-        if sets[mode].nonnegative:
+        if isinstance(task.data, WeightedDense):
+            if faithful or not hals:
+                raise ValueError("weights need solver='hals' and faithful=False: omit both")
+            update: Update = Weighted(WEIGHTED_SWEEPS[mode] if asked is None else as_count(asked, SWEEPS[mode]))
+        elif sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
             update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
         else:

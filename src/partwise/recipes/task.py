@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen
+from ..data import Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise, natural_fit
-from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, Keywords, entries, full_docstring, parameters
+from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, scale_to, starting_factors
@@ -37,7 +37,7 @@ from ..engine.validation import (
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
-from ..updates import Columns, Multiplicative, Sequential, Sets
+from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
 from .staged import automatic, gradual
 
 Side = Literal["activations", "components"]
@@ -51,6 +51,8 @@ IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
+
+NO_WEIGHTS = "weights are not available for this method, or with known components: use ssnmf"
 
 
 def recipe(function: Function) -> Function:
@@ -124,7 +126,8 @@ class Task:
         missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
         signed = as_choice(self.options["negative"], "negative", NEGATIVE) == "allow"
         limit = as_bytes(self.options["memory_limit"], "memory_limit")
-        data = as_data(X, limit, missing, self.options["observed"], signed)
+        weights = [cast(Mapping[str, Any], self.options)[name] for name in WEIGHTS]
+        data = as_data(X, limit, missing, self.options["observed"], signed, weights)
         if not data.complete:
             check_seen(data.counts(1))
         return data
@@ -158,6 +161,8 @@ class Task:
         name = start if isinstance(start, str) else "given"
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
+        if isinstance(self.data, WeightedDense):
+            self.check_weighted(blocks, limits)
         if not self.data.complete:
             self.check_missing(order, name)
         if self.data.signed:
@@ -266,6 +271,8 @@ class Task:
         """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
+        if isinstance(self.data, WeightedDense):
+            raise ValueError(NO_WEIGHTS)
         if not self.data.complete:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
@@ -281,6 +288,13 @@ class Task:
             raise ValueError(IN_CHUNKS)
         if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
+
+    def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
+        """Raise ValueError for what is not available with weights."""
+        if not all(isinstance(b.update, Weighted) for b in blocks):
+            raise ValueError(NO_WEIGHTS)
+        if limits["kkt_tol"]:
+            raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
 
     def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""

@@ -14,6 +14,7 @@ from .pivot import Pivot
 from .pruned import Pruned
 from .sequential import Sequential
 from .shared import Shared
+from .weighted import Weighted
 
 __all__ = [
     "Coding",
@@ -36,5 +37,6 @@ __all__ = [
     "Shared",
     "State",
     "Update",
+    "Weighted",
     "WholeFactor",
 ]
