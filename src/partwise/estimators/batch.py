@@ -17,7 +17,7 @@ from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
-from ..recipes.ssnmf import Accelerate
+from ..recipes.ssnmf import Accelerate, Activations
 from ..runtime.arrays import ArrayLike
 from ..statistics import Array
 from .base import Parts, as_output
@@ -55,6 +55,9 @@ class SparseNMF(CallbackSupport, Parts):
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
     accelerate : {"auto", False}, default="auto"
         As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
+    activations : {"nonnegative", "simplex"}, default="nonnegative"
+        With "simplex", the activations of each sample sum to 1, as the shares of a mixture do, also in `transform`. The
+        components then carry the scale. For the recipe "ssnmf".
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept. Checkpoints need
         ``n_init=1``.
@@ -119,6 +122,7 @@ class SparseNMF(CallbackSupport, Parts):
         init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
+        activations: Activations = "nonnegative",
         max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
@@ -144,6 +148,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.init = init
         self.n_init = n_init
         self.accelerate = accelerate
+        self.activations = activations
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -233,6 +238,7 @@ class SparseNMF(CallbackSupport, Parts):
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         given |= {"accelerate": self.accelerate} if "accelerate" in own else {}
+        given |= {"activations": self.activations} if self.activations != "nonnegative" else {}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(

@@ -11,12 +11,13 @@ from ..data import WeightedDense
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
-from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
-from ..projections import Method
-from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update, Weighted
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
+from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
+from ..updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Rows, Sequential, SumToOne, Update, Weighted
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
+Activations = Literal["nonnegative", "simplex"]
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
 SOLVERS: dict[str, Callable[[int], Update]] = {
@@ -44,6 +45,7 @@ def ssnmf(
     component_sweeps: int | None = None,
     activation_sweeps: int | None = None,
     accelerate: Accelerate = "auto",
+    activations: Activations = "nonnegative",
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
@@ -76,6 +78,9 @@ def ssnmf(
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
         does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
         does. If X is read in chunks, the activations then take three times the memory.
+    activations : {"nonnegative", "simplex"}
+        With "simplex", the activations of each sample sum to 1: they are the shares of a mixture, and are solved
+        exactly. The components then carry the scale, also if they have a sparsity.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
@@ -97,6 +102,11 @@ def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
+    if as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex":
+        plain = not faithful and hals and not any((*as_penalty(l1, "l1"), *as_penalty(l2, "l2")))
+        if activation_sparsity is not None or activation_sweeps is not None or not plain:
+            raise ValueError("activations='simplex' is solved exactly: omit other options of the activations")
+        return mixture(task, sets[1], component_sweeps)
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
@@ -124,6 +134,14 @@ def ssnmf(
         revive=not faithful,
         accelerate=faster,
     )
+
+
+def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
+    """Fit components of free norm, and activations that sum to 1 for each sample."""
+    free = Columns(tuple(FreeNorm(s) if isinstance(s, Hoyer | HoyerBetween) else s for s in sets))
+    steps = task.sweeps(1) if sweeps is None else as_count(sweeps, "component_sweeps")
+    blocks = [Block(SumToOne(), Rows(Simplex(), task.r)), Block(Sequential(steps), free)]
+    return task.run(blocks, before=(0,), scaled=1, revive=False)
 
 
 def as_accelerate(value: object) -> bool:
