@@ -17,6 +17,7 @@ from partwise.projections import (
     HoyerBetween,
     Nonnegative,
     Projection,
+    Simplex,
     hoyer_sparsity,
     sparse_opt,
 )
