@@ -238,7 +238,8 @@ class SparseNMF(CallbackSupport, Parts):
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         given |= {"accelerate": self.accelerate} if "accelerate" in own else {}
-        given |= {"activations": self.activations} if self.activations != "nonnegative" else {}
+        usual = isinstance(self.activations, str) and self.activations == "nonnegative"
+        given |= {} if usual else {"activations": self.activations}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
