@@ -39,6 +39,7 @@ class Chunked(ABC):
     missing = False  # whether NaN marks a missing entry
     shared = False  # whether a pass can serve several fits
     passes = 0  # over X, so far
+    signed = False
 
     @cached_property
     def complete(self) -> bool:

@@ -30,6 +30,7 @@ class InMemory(ABC):
     matrix: Any
     squared = True
     complete = True
+    signed = False  # whether negative entries are allowed
 
     def __init__(self) -> None:
         self._sqnorms: dict[int, Array] = {}
@@ -41,8 +42,8 @@ class InMemory(ABC):
 
     @cached_property
     def peak(self) -> float:
-        """The largest entry."""
-        return float(self.matrix.max())
+        """The largest entry, or magnitude if entries may be negative."""
+        return max(float(self.matrix.max()), -float(self.matrix.min()) if self.signed else 0.0)
 
     @abstractmethod
     def check(self) -> None:
@@ -328,9 +329,9 @@ def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
         )
 
 
-def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]]) -> None:
-    """Raise ValueError for NaN, infinite and negative values. ``find`` returns the indices and value of the first."""
-    if np.isfinite(least) and np.isfinite(largest) and least >= 0:
+def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]], signed: bool = False) -> None:
+    """Raise ValueError for NaN, infinite and, unless ``signed``, negative values. ``find`` returns the first one."""
+    if np.isfinite(least) and np.isfinite(largest) and (signed or least >= 0):
         return
     *index, value = find()
     listed = ", ".join(map(str, index))
@@ -342,5 +343,6 @@ def check_values(least: float, largest: float, find: Callable[[], tuple[float, .
         raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
     raise ValueError(
         f"Negative values in data passed to partwise: X[{listed}] is {value:g}, but X must be nonnegative; "
-        "shift or clip the data"
+        + ("set negative='allow' to fit them by the squared loss, or " if len(index) == 2 else "")  # not for tensors
+        + "shift or clip the data"
     )

@@ -30,7 +30,8 @@ TILE = 256  # rows whose layout is changed at a time: they stay in cache
 class SparseData(Matrix):
     """A SciPy sparse matrix or array in CSR or CSC format (others are converted to CSR). It is never made dense."""
 
-    def __init__(self, X: Sparse, check: bool = True) -> None:
+    def __init__(self, X: Sparse, check: bool = True, signed: bool = False) -> None:
+        self.signed = signed
         self.shape, self.dtype = X.shape, precision(X.dtype)
         super().__init__()
         if X.format not in ("csr", "csc"):
@@ -47,13 +48,13 @@ class SparseData(Matrix):
 
     def check(self) -> None:
         if self.matrix.data.size:
-            check_values(self.matrix.data.min(), self.peak, self._offenders)
+            check_values(self.matrix.data.min(), self.peak, self._offenders, self.signed)
 
     def subset(self, which: Which, features: Which = slice(None)) -> SparseData:
-        return SparseData(self.matrix[which][:, features], check=False)
+        return SparseData(self.matrix[which][:, features], check=False, signed=self.signed)
 
     def _offenders(self) -> tuple[int, int, float]:
-        where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])
+        where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.signed | (self.matrix.data >= 0))))[0])
         outer = int(np.searchsorted(self.matrix.indptr, where, side="right")) - 1
         inner = int(self.matrix.indices[where])
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
+from ..engine.options import NEGATIVE
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice
@@ -192,11 +193,18 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return report(self, path, **options)
 
-    def _validated(self, X: ArrayLike, reset: bool, observed: ArrayLike | None = None) -> Matrix | Chunked:
+    def _validated(
+        self,
+        X: ArrayLike,
+        reset: bool,
+        observed: ArrayLike | None = None,
+        weights: Sequence[ArrayLike | None] = (None, None, None),
+    ) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
+        signed = as_choice(self.negative, "negative", NEGATIVE) == "allow"
         if not is_lazy(X):
             with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
                 array = validate_data(
@@ -207,8 +215,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
                 )
-            return as_data(array, missing=missing, observed=observed)
-        data = as_data(X, limit, missing, observed)
+            return as_data(array, missing=missing, observed=observed, signed=signed, weights=weights)
+        data = as_data(X, limit, missing, observed, signed, weights)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):
@@ -226,7 +234,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.negative != "allow"
         tags.input_tags.allow_nan = self.missing == "em"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

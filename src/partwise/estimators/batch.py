@@ -17,7 +17,7 @@ from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
-from ..recipes.ssnmf import Accelerate, Compress
+from ..recipes.ssnmf import Accelerate, Activations, Compress
 from ..runtime.arrays import ArrayLike
 from ..runtime.together import job_of
 from ..statistics import Array
@@ -58,6 +58,9 @@ class SparseNMF(CallbackSupport, Parts):
         As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
     compress : {"auto", False}, default="auto"
         As in `ssnmf`: whether the first iterations are made on a low-rank X. Other recipes do not use it.
+    activations : {"nonnegative", "simplex"}, default="nonnegative"
+        With "simplex", the activations of each sample sum to 1, as the shares of a mixture do, also in `transform`. The
+        components then carry the scale. For the recipe "ssnmf".
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
         loss is kept. Checkpoints need ``n_init=1``.
@@ -119,10 +122,12 @@ class SparseNMF(CallbackSupport, Parts):
         fixed_components: ArrayLike | None = None,
         fixed_activations: ArrayLike | None = None,
         missing: str = "error",
+        negative: str = "error",
         init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
         compress: Compress = "auto",
+        activations: Activations = "nonnegative",
         max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
@@ -144,10 +149,12 @@ class SparseNMF(CallbackSupport, Parts):
         self.fixed_components = fixed_components
         self.fixed_activations = fixed_activations
         self.missing = missing
+        self.negative = negative
         self.init = init
         self.n_init = n_init
         self.accelerate = accelerate
         self.compress = compress
+        self.activations = activations
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -173,15 +180,38 @@ class SparseNMF(CallbackSupport, Parts):
             self.recipe_params = (self.recipe_params or {}) | inner
         return self
 
-    def fit(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> SparseNMF:
-        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing."""
-        self.fit_transform(X, observed=observed)
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> SparseNMF:
+        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing.
+
+        Weights, as in `ssnmf`, are those of the samples, of the features, or (``weights``) of all entries.
+        """
+        self.fit_transform(
+            X, observed=observed, sample_weight=sample_weight, feature_weight=feature_weight, weights=weights
+        )
         return self
 
     @with_callbacks
-    def fit_transform(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> Array:
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Array:
         """Factorize X and return the activations of its samples."""
-        data = self._validated(X, reset=True, observed=observed)
+        data = self._validated(X, True, observed, (weights, sample_weight, feature_weight))
         recipe, options = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
@@ -215,6 +245,8 @@ class SparseNMF(CallbackSupport, Parts):
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         given |= {name: getattr(self, name) for name in ("accelerate", "compress") if name in own}
+        usual = isinstance(self.activations, str) and self.activations == "nonnegative"
+        given |= {} if usual else {"activations": self.activations}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(

@@ -110,6 +110,7 @@ class MiniBatchSparseNMF(Parts):
         l2: float | Sequence[float] = 0.0,
         fixed_components: npt.ArrayLike | None = None,
         missing: str = "error",
+        negative: str = "error",
         init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
         tol: float = TOL,
@@ -128,6 +129,7 @@ class MiniBatchSparseNMF(Parts):
         self.l2 = l2
         self.fixed_components = fixed_components
         self.missing = missing
+        self.negative = negative
         self.init = init
         self.max_iter = max_iter
         self.tol = tol

@@ -1,7 +1,19 @@
 """Constraint sets and the projections onto them: one vector at a time, or a matrix whose columns share a constraint."""
 
 from .grouped import Grouped
-from .sets import AtMost, FreeNorm, Hoyer, HoyerBetween, Method, Nonnegative, Projection, hoyer_sparsity, sparse_opt
+from .sets import (
+    AtMost,
+    FreeNorm,
+    Hoyer,
+    HoyerBetween,
+    Method,
+    Nonnegative,
+    Projection,
+    Simplex,
+    hoyer_sparsity,
+    solve_in_metric,
+    sparse_opt,
+)
 
 __all__ = [
     "AtMost",
@@ -12,6 +24,8 @@ __all__ = [
     "Method",
     "Nonnegative",
     "Projection",
+    "Simplex",
     "hoyer_sparsity",
+    "solve_in_metric",
     "sparse_opt",
 ]

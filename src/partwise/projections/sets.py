@@ -27,6 +27,7 @@ from .alternating import sparse_opt_alternating
 from .careful import ROUNDING
 from .fast import positive_sums, sparse_opt_fast
 from .largest import keep_largest
+from .metric import write_in_metric
 from .sorted import sparse_opt_sorted
 
 Method = Literal["fast", "sorted", "hoyer"]
@@ -77,6 +78,16 @@ def as_vector(b: npt.ArrayLike, name: str = "b") -> Vector:
     return array
 
 
+def as_other(other: npt.ArrayLike | None, name: str, b: Vector) -> Vector | None:
+    """``other`` as a vector like ``b``, or None."""
+    if other is None:
+        return None
+    vector = as_vector(other, name).astype(b.dtype, copy=False)
+    if vector.size != b.size:
+        raise ValueError(f"{name} has {vector.size} entries but b has {b.size}: they must be equally long")
+    return vector
+
+
 def as_sparsity(value: object, name: str = "sparsity") -> float:
     """``value`` as a float in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -111,16 +122,30 @@ class Checked:
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The point of the set nearest to ``b``; ``near`` breaks ties."""
         vector = as_vector(b)
-        other = None if near is None else as_vector(near, "near").astype(vector.dtype, copy=False)
-        if other is not None and other.size != vector.size:
-            raise ValueError(f"near has {other.size} entries but b has {vector.size}: they must be equally long")
         out = np.empty_like(vector)
-        self.write(vector, other, out)
+        self.write(vector, as_other(near, "near", vector), out)
         return out
 
 
+class Metric(Checked):
+    """Base class of the sets that also solve the column problem in a diagonal metric."""
+
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        """Write the w that minimises ½Σhw² − Σbw to ``out``, which may be ``near``; return whether it is certified."""
+        raise NotImplementedError
+
+    def __call__(
+        self, b: npt.ArrayLike, near: npt.ArrayLike | None = None, metric: npt.ArrayLike | None = None
+    ) -> Vector:
+        """The point of the set nearest to ``b``; ``near`` breaks ties.
+
+        With ``metric``, the point w that minimises ½Σhw² − Σbw, where h is the metric; see `solve_in_metric`.
+        """
+        return super().__call__(b, near) if metric is None else solve_in_metric(self, b, metric, near)[0]
+
+
 @dataclass(frozen=True)
-class Nonnegative(Checked):
+class Nonnegative(Metric):
     """{y ≥ 0}.
 
     >>> Nonnegative()([3.0, -1.0, 2.0])
@@ -130,9 +155,13 @@ class Nonnegative(Checked):
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
         np.maximum(b, 0, out=out)
 
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        divide_positive(b, h, out)
+        return True
+
 
 @dataclass(frozen=True)
-class Hoyer(Checked):
+class Hoyer(Metric):
     """{y ≥ 0, ‖y‖₂ = 1, Hoyer sparsity of y = ``sparsity``}.
 
     Parameters
@@ -166,13 +195,16 @@ class Hoyer(Checked):
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
         write_sparse(b, l1_norm(self.sparsity, b.size), near, out, self.method)
 
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        return write_in_metric(b, h, *self.l1_range(b.size), near, out, self.write)
+
     def relaxed(self, share: float) -> Hoyer:
         """The set with the sparsity multiplied by ``share``."""
         return replace(self, sparsity=self.sparsity * share)
 
 
 @dataclass(frozen=True)
-class HoyerBetween(Checked):
+class HoyerBetween(Metric):
     """{y ≥ 0, ‖y‖₂ = 1, ``lo`` ≤ Hoyer sparsity of y ≤ ``hi``}; None leaves an end open.
 
     Reference: M. Heiler and C. Schnörr, "Learning sparse representations by non-negative matrix factorization and
@@ -211,13 +243,16 @@ class HoyerBetween(Checked):
         k = min(max(ratio, low), high)
         write_sparse(b, k, near, out, self.method)
 
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        return write_in_metric(b, h, *self.l1_range(b.size), near, out, self.write)
+
     def relaxed(self, share: float) -> HoyerBetween:
         """The interval with its lower end multiplied by ``share``."""
         return replace(self, lo=None if self.lo is None else self.lo * share)
 
 
 @dataclass(frozen=True)
-class AtMost(Checked):
+class AtMost(Metric):
     """{y ≥ 0, at most ``nonzeros`` entries nonzero}.
 
     Examples
@@ -237,6 +272,35 @@ class AtMost(Checked):
         rows = b[None].copy()
         keep_largest(rows, self.nonzeros, rows[:0] if near is None else near[None])
         out[:] = rows[0]
+
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        """Keep the entries that lower the objective most, by b₊²/(2h) each."""
+        gains = np.empty_like(b, dtype=float)
+        divide_positive(b, np.sqrt(h, dtype=float), gains)
+        self.write(gains, near, gains)
+        divide_positive(np.where(gains > 0, b, 0), h, out)
+        return True
+
+
+@dataclass(frozen=True)
+class Simplex(Checked):
+    """{y ≥ 0, Σy = 1}.
+
+    The nearest point is (b − a)₊ for the threshold a at which it sums to 1.
+
+    Examples
+    --------
+    >>> Simplex()([1.0, 0.5, -2.0])
+    array([0.75, 0.25, 0.  ])
+    """
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        with np.errstate(over="ignore"):
+            x = np.maximum(b.astype(float) - float(b.max()), -2.0)  # entries further below the largest one are zero
+        down = np.sort(x)[::-1]
+        thresholds = (np.cumsum(down) - 1) / np.arange(1, x.size + 1)
+        y = np.maximum(x - thresholds[np.count_nonzero(down > thresholds) - 1], 0)
+        out[:] = y / y.sum()
 
 
 @dataclass(frozen=True)
@@ -278,6 +342,56 @@ class FreeNorm(Checked):
     def relaxed(self, share: float) -> FreeNorm:
         """The set with the sparsity multiplied by ``share``."""
         return replace(self, unit=self.unit.relaxed(share))
+
+
+def divide_positive(b: Vector, h: Vector, out: Vector) -> None:
+    """out ← b₊ / h, and 0 where h is 0."""
+    out[:] = np.divide(np.maximum(b, 0), h, out=np.zeros(b.size), where=h > 0)
+
+
+def solve_in_metric(
+    projection: Metric, b: npt.ArrayLike, metric: npt.ArrayLike, near: npt.ArrayLike | None = None
+) -> tuple[Vector, bool]:
+    """Minimise ½Σhw² − Σbw over a set, and say whether the result is known to be the global minimum.
+
+    This is the problem of one column where each entry has its own curvature h: weighted least squares, or a Newton step
+    for another loss. With constant h it is the projection of b/h. `Hoyer` sets are not convex. Their solutions are
+    w = (b − λ)₊ / (h + μ); if h + μ ≥ 0 for all entries, w is certified: it is the global minimum. Such multipliers
+    nearly always exist. Otherwise w is a stationary point, no worse than the point of the set nearest to ``near``.
+
+    Parameters
+    ----------
+    projection : Hoyer, HoyerBetween, AtMost or Nonnegative
+    b : array of shape (m,)
+    metric : array of shape (m,)
+        h ≥ 0; it may be 0 only where b is 0, for an entry without weight.
+    near : array of shape (m,), optional
+        Breaks ties, and is where the descent starts without a certificate.
+
+    Returns
+    -------
+    w : array of shape (m,)
+    certified : bool
+
+    Examples
+    --------
+    >>> w, certified = solve_in_metric(Hoyer(0.5), [3.0, 2.0, 1.0, 0.0], [9.0, 1.0, 1.0, 1.0])
+    >>> w.round(3), certified
+    (array([0.264, 0.907, 0.329, 0.   ]), True)
+    """
+    if not isinstance(projection, Metric):
+        raise ValueError(f"{projection!r} has no solution in a metric: use Hoyer, HoyerBetween, AtMost or Nonnegative")
+    vector = as_vector(b)
+    h, other = as_other(metric, "metric", vector), as_other(near, "near", vector)
+    assert h is not None
+    wrong = np.flatnonzero((h < 0) | ((h == 0) & (vector != 0)))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"metric[{i}] is {h[i]:g} and b[{i}] is {vector[i]:g}: the metric must be positive, or 0 where b is 0"
+        )
+    out = np.empty_like(vector)
+    return out, projection.write_metric(vector, h, other, out)
 
 
 def norm(x: Vector) -> float:

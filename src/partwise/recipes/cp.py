@@ -13,7 +13,7 @@ from ..data import Tensor, as_tensor
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
-from ..engine.options import Keywords
+from ..engine.options import WEIGHTS, Keywords
 from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
@@ -25,7 +25,10 @@ from ..updates import Columns, Pivot, Sequential, Sets
 from .task import Task, spelled_out
 
 
-@partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
+@partial(
+    spelled_out,
+    without=("memory_limit", "fixed_components", "fixed_activations", "missing", "negative", *WEIGHTS, "observed"),
+)
 async def cp(
     X: Any,
     n_components: int,

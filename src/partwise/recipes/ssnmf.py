@@ -7,16 +7,18 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from ..data import WeightedDense
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
-from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_switch, one_sided
-from ..projections import Method
-from ..updates import Gradient, Greedy, Multiplicative, Pivot, Sequential, Update
+from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
+from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
+from ..updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Rows, Sequential, SumToOne, Update, Weighted
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
 Compress = Literal["auto", False]
+Activations = Literal["nonnegative", "simplex"]
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
 SOLVERS: dict[str, Callable[[int], Update]] = {
@@ -28,6 +30,7 @@ SOLVERS: dict[str, Callable[[int], Update]] = {
 }
 
 SWEEPS = ("activation_sweeps", "component_sweeps")
+WEIGHTED_SWEEPS = (3, 2)  # with a single sweep, more fits to few entries end in poor local minima
 
 
 @recipe
@@ -44,6 +47,7 @@ async def ssnmf(
     activation_sweeps: int | None = None,
     accelerate: Accelerate = "auto",
     compress: Compress = "auto",
+    activations: Activations = "nonnegative",
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
@@ -80,6 +84,9 @@ async def ssnmf(
         Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
         X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a start by name and
         without penalties, if the shape of X promises a gain and its singular values decay; False never does.
+    activations : {"nonnegative", "simplex"}
+        With "simplex", the activations of each sample sum to 1: they are the shares of a mixture, and are solved
+        exactly. The components then carry the scale, also if they have a sparsity.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
@@ -102,13 +109,22 @@ async def ssnmf(
     task = Task(X, n_components, options)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
+    if as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex":
+        plain = not faithful and hals and not any((*as_penalty(l1, "l1"), *as_penalty(l2, "l2")))
+        if activation_sparsity is not None or activation_sweeps is not None or not plain:
+            raise ValueError("activations='simplex' is solved exactly: omit other options of the activations")
+        return await mixture(task, sets[1], component_sweeps)
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
-        if sets[mode].nonnegative:
+        if isinstance(task.data, WeightedDense):
+            if faithful or not hals:
+                raise ValueError("weights need solver='hals' and faithful=False: omit both")
+            update: Update = Weighted(WEIGHTED_SWEEPS[mode] if asked is None else as_count(asked, SWEEPS[mode]))
+        elif sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
             update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
         else:
@@ -126,6 +142,14 @@ async def ssnmf(
         accelerate=faster,
         compress=cheaper,
     )
+
+
+async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
+    """Fit components of free norm, and activations that sum to 1 for each sample."""
+    free = Columns(tuple(FreeNorm(s) if isinstance(s, Hoyer | HoyerBetween) else s for s in sets))
+    steps = task.sweeps(1) if sweeps is None else as_count(sweeps, "component_sweeps")
+    blocks = [Block(SumToOne(), Rows(Simplex(), task.r)), Block(Sequential(steps), free)]
+    return await task.run(blocks, before=(0,), scaled=1, revive=False)
 
 
 def auto(value: object, name: str) -> bool:

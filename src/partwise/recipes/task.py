@@ -13,13 +13,13 @@ from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
-from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, as_data, check_seen
+from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
 from ..engine.natural import ROUGHLY, advise
-from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
+from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, Given, scale_to, starting_factors
@@ -41,7 +41,7 @@ from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
 from ..runtime.together import Job, job_of, single
 from ..statistics import gram
-from ..updates import Columns, Sequential, Sets
+from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
 from .staged import automatic, excerpt, for_all_samples, gradual, levels
 
 Side = Literal["activations", "components"]
@@ -56,6 +56,8 @@ IN_CHUNKS = (
     "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
+
+NO_WEIGHTS = "weights are not available for this method, or with known components: use ssnmf"
 
 
 def recipe(function: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
@@ -92,7 +94,10 @@ def spelled_out(function: Callable[P, Coroutine[Any, Any, Result]], without: Seq
 def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     """Validate X and wrap it as data, as the options say."""
     missing = as_choice(options["missing"], "missing", ("error", "em")) == "em"
-    data = as_data(X, as_bytes(options["memory_limit"], "memory_limit"), missing, options["observed"])
+    signed = as_choice(options["negative"], "negative", NEGATIVE) == "allow"
+    limit = as_bytes(options["memory_limit"], "memory_limit")
+    weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
+    data = as_data(X, limit, missing, options["observed"], signed, weights)
     if not data.complete:
         check_seen(data.counts(1))
     return data
@@ -171,8 +176,12 @@ class Task:
         compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
+        if isinstance(self.data, WeightedDense):
+            self.check_weighted(blocks, limits)
         if not self.data.complete:
             self.check_missing(order, name)
+        if self.data.signed:
+            check_signed(blocks, data is None or data.squared)
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
@@ -323,6 +332,8 @@ class Task:
         """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
+        if isinstance(self.data, WeightedDense):
+            raise ValueError(NO_WEIGHTS)
         if not self.data.complete:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
@@ -338,6 +349,13 @@ class Task:
             raise ValueError(IN_CHUNKS)
         if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
+
+    def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
+        """Raise ValueError for what is not available with weights."""
+        if not all(isinstance(b.update, Weighted) for b in blocks):
+            raise ValueError(NO_WEIGHTS)
+        if limits["kkt_tol"]:
+            raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
 
     def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
@@ -385,3 +403,11 @@ class Task:
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None
+
+
+def check_signed(blocks: Sequence[Block], squared: bool) -> None:
+    """Raise ValueError for losses and updates that need X ≥ 0."""
+    if not squared:
+        raise ValueError("negative='allow' needs the squared loss: use ssnmf, or shift or clip the data")
+    if any(isinstance(getattr(b.update, "update", b.update), Multiplicative) for b in blocks):
+        raise ValueError("negative='allow' is not available for multiplicative updates: use ssnmf with solver='hals'")

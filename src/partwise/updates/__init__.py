@@ -14,6 +14,8 @@ from .pivot import Pivot
 from .pruned import Pruned
 from .sequential import Sequential
 from .shared import Shared
+from .simplex import SumToOne
+from .weighted import Weighted
 
 __all__ = [
     "Coding",
@@ -35,6 +37,8 @@ __all__ = [
     "Sets",
     "Shared",
     "State",
+    "SumToOne",
     "Update",
+    "Weighted",
     "WholeFactor",
 ]
