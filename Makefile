@@ -59,10 +59,14 @@ FIRST :=
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz.py --seconds $(SECONDS) $(if $(FOUND),--found "$(FOUND)") $(if $(FIRST),--first $(FIRST))
 
-# regenerates docs/api.md and runs the code of every page
+# regenerates docs/api.md, runs the code of every page, and builds the site (SITE=, a folder) with its gallery of examples.
+# Nothing is downloaded; DATA= is a folder with real data for the examples
+SITE := build/site
 docs: $(VENV)/dev
 	$(BIN)/python docs/make_api.py
 	$(PYTEST) tests/test_docs.py
+	$(if $(DATA),PARTWISE_DATA="$(abspath $(DATA))") $(BIN)/sphinx-build -W --keep-going docs "$(SITE)"
+	$(BIN)/python docs/check_site.py "$(SITE)"
 
 # builds the wheel and the source distribution, and runs a fit with the wheel in an empty environment elsewhere
 package: $(VENV)/dev
@@ -114,5 +118,5 @@ $(VENV)/dev: $(VENV)/made pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build docs/gallery docs/project docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """Time of the default fit to the error of the plain iteration (``accelerate=False``), as a share of its time.
 
-    python benchmarks/acceleration.py [--quick] [--seeds 5] [--data NAME …] [--sparsity S …]
+    python benchmarks/acceleration.py [--quick] [--seeds 5] [--data NAME …] [--sparsity S …] [--no-compress]
 
 The plain fit makes 200 iterations. The script prints the CPU time in which the default fit reaches its loss after 20
 and after 200 iterations, as a share of the time of the plain fit (one thread, start included, medians over the seeds),
@@ -51,7 +51,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
     parser.add_argument("--sparsity", nargs="+", default=["none", "0.5", "0.7"])
+    parser.add_argument("--no-compress", action="store_true", help="the default fit, but without compression")
     options = parser.parse_args()
+    ways = {"compress": False} if options.no_compress else {}
     warnings.simplefilter("ignore", pw.CapacityWarning)
     seeds, early, late = (1, 5, 20) if options.quick else (options.seeds, 20, 200)
     shares = []
@@ -63,7 +65,7 @@ def main() -> None:
             found, rises = [], []
             for seed in range(seeds):
                 losses, times = curve(X, r, seed, late, accelerate=False, **asked)
-                ours, seconds = curve(X, r, seed, late, **asked)
+                ours, seconds = curve(X, r, seed, late, **asked, **ways)
                 below = [np.flatnonzero(ours <= losses[n]) for n in (early, late)]
                 reached = [seconds[b[0]] if b.size else np.inf for b in below]
                 found.append([s / times[n] for s, n in zip(reached, (early, late), strict=True)])

@@ -50,7 +50,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only digits and counts, one seed")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=[name for name in DATA if name != "Swimmer"])
+    parser.add_argument(
+        "--data", nargs="+", choices=DATA, default=[name for name in DATA if name not in ("Swimmer", "sMRI")]
+    )
     parser.add_argument("--sparsity", nargs="+", default=["none", "0.7"])
     options = parser.parse_args()
     warnings.simplefilter("ignore", pw.CapacityWarning)

@@ -1,4 +1,7 @@
-"""Writes api.md from the docstrings' first lines: ``python docs/make_api.py``. The tests compare."""
+"""Writes api.md from the docstrings' first lines: ``python docs/make_api.py``. The tests compare.
+
+The site makes a page for each of these names (conf.py).
+"""
 
 import inspect
 from importlib import import_module
@@ -46,6 +49,33 @@ def public(module: ModuleType) -> list[str]:
     """``__all__``, or what the module itself defines."""
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
     return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def names() -> dict[str, list[str]]:
+    """The public names of each module."""
+    modules = [import_module(f"partwise{name}") for name in MODULES]
+    return {module.__name__: public(module) for module in modules}
+
+
+def directive(title: str) -> str:
+    """What Sphinx needs to write the page about a name, such as ``partwise.io.read``."""
+    module, _, name = title.rpartition(".")
+    value = getattr(import_module(module), name)
+    if inspect.ismodule(value):
+        rows = [
+            f"- `{title}.{inner}`: {first_line(getattr(value, inner))}"
+            for inner in public(value)
+            if inner not in CONSTANTS
+        ]
+        return "\n".join([f".. automodule:: {title}", "", *rows])
+    if inspect.isclass(value):
+        kind = "exception" if issubclass(value, Exception) else "class"
+        return f".. auto{kind}:: {title}\n   :members: {', '.join(members(value))}"
+    return (
+        f".. autofunction:: {title}"
+        if callable(value)
+        else f".. autodata:: {title}\n   :no-value:\n\n{CONSTANTS[name]}"
+    )
 
 
 def described(name: str, value: Any) -> list[str]:

@@ -41,7 +41,7 @@ VALUES = {  # of parameters, or of those of one recipe; `fits` draws some for X
     **dict.fromkeys(("component_sweeps", "activation_sweeps"), (None, 1, 3)),
     **dict.fromkeys(("l1", "l2"), (0.0, 0.1, 2, (0.1, 0.0))),
     "solver": (None, *SOLVERS),
-    "accelerate": ("auto", False),
+    **dict.fromkeys(("accelerate", "compress"), ("auto", False)),
     "projection": ("fast", "sorted", "hoyer"),
     "side": ("activations", "components"),
     "nnsc.method": ("sequential", "hoyer"),
@@ -66,9 +66,11 @@ VALUES = {  # of parameters, or of those of one recipe; `fits` draws some for X
     "n_threads": (None, 1, 2),
     "checkpoint_every": (1, 10),
     "missing": ("error", "em"),
+    "negative": ("error", "allow"),
+    "activations": ("nonnegative", "simplex"),
 }
 DRAWN = ("X", "n_components", "random_state", "checkpoint", "resume_from", "fixed_components", "fixed_activations")
-DRAWN += ("observed",)
+DRAWN += ("observed", "weights", "sample_weight", "feature_weight")  # weights change the objective: test_weights.py
 RUNNING = tuple(os.path.join("engine", name) for name in ("loop.py", "running.py"))
 
 
@@ -87,6 +89,7 @@ def unit(name, asked):
     if name in ("nnsc", "grouped"):
         free = ("activations", "components").index(asked.get("side", "activations" if name == "nnsc" else "components"))
         return (1 - free if name == "nnsc" else free,)
+    sparse = () if asked.get("activations") == "simplex" else sparse  # the components carry the scale
     return {"ssnmf": sparse, "bisparse": sparse, "nmfsc": sparse[:1] if 0 in sparse else ()}.get(name, ())
 
 

@@ -19,6 +19,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^  (?:without Dask|one worker|two workers) +# ", 3),
         (r"^one worker ÷ (?:two workers|without Dask): #", 2),
         (r"^components differ by at most (?:0\.0e\+00|\d\.\de-(?:0[89]|[1-9]\d))$", 1),
+        (r"error of #; the default fit reaches it: # after # passes in all$", 1),
     ],
     "coldstart": [
         (r"^first fit, float(?:64|32) +# s +# compiled: \w+, ", 2),
@@ -26,6 +27,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^then \S.* # s +\d+ compiled: ", 2),
     ],
     "columns": [(r"^quick .* loss +[+-]\S+ % after 10 iterations \(\d+ increases\), one pass \d\.\d{4} s$", 4)],
+    "curves": [(r"^digits +\S.* \d+ points, at the end +# s, error #$", 3)],
     "importing": [(r"^(?:by hand|Partwise) +# s ", 2), (r"^ratio # ", 1)],
     "iteration": [
         (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),
@@ -46,6 +48,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     "outofcore": [
         (r"^(?:plain read|matrix products, data in memory|an iteration) +\d+\.\d\d s", 3),
         (r"^an iteration ÷ the larger of the two: #.*; relative error #", 1),
+        (r"^the default fit reaches it: # after # passes in all; ", 1),
     ],
     "projections": [(r"^ +(?:[\d,]+|at 0\.\d) +# +# +# +#", 32)],
     "race": [
@@ -53,6 +56,10 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^\| [^|]+ \| [^*|]+ \| # \| \S+ \| \S+ \| \S+ \| # \| # \(", 12),
     ],
     "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],
+    "restarts": [
+        (r"^(?:sparse|dense|file|file, not cached) +3 starts together: # of the CPU time of .*, # of the wall time", 4),
+        (r"factors differ by (?:0\.0e\+00|\d\.\de-(?:09|[1-9]\d))$", 4),
+    ],
     "scaling": [
         (r"^(?:fitted|checked|on Dask) .* chunks: predicted \d+\.\d{4}, measured \d+\.\d{4} s", 6),
         (r"^# × #, r 50, 100 workers, .* per pass \d+ s of work, \d+ s of scheduling, # GB sent", 2),
@@ -60,7 +67,9 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     "selection": [
         (r"^noise #: lowest at the true rank in \d of 1, within one in \d; error \S+% at -1, \S+% at \+1", 3),
         (r"^overall: at the true rank in \d+%, within one in \d+%", 1),
+        (r"^\S.*: search # s, # × the \d+ fits it contains", 1),
     ],
+    "weights": [(r"^ +[158]0% +\S+ +# +# +# +# +\d of 1 +\d of 1$", 6)],
     "sparse": [
         (r"^  Xᵀ?·rest +cs[rc] float(?:64|32) int(?:64|32) +# +# +# +# +# +# +#$", 32),
         (r"^  scikit-learn, \d iterations .* relative error #", 3),

@@ -199,6 +199,7 @@ OTHERS = {
     "other side": ({"sparsity": None, "activation_sparsity": 0.5}, "activation_sparsity was None in .* is 0.5 now"),
     "sweeps": ({"activation_sweeps": 9}, r": sweeps \(activations\) was \d in the checkpoint and is 9 now"),
     "acceleration": ({"accelerate": False}, "accelerate was True in the checkpoint and is False now"),
+    "compression": ({"compress": False}, "compress was True in the checkpoint and is False now"),
     "fixed": ({"fixed_components": KNOWN}, r"fixed_components was None in .* given for components \[0, 2\] now"),
     "faithful": ({"faithful": True, "init": "samples"}, "faithful was False in the checkpoint and is True now"),
     "projection": ({"projection": "sorted"}, "projection was fast in the checkpoint and is sorted now"),

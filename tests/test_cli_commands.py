@@ -78,8 +78,9 @@ def test_options_of_recipes_reach_them(here):
     assert main(["fit", "x.npy", "-r", "3", "--recipe", "l0", "--nonzeros", "4", "--method", "sequential", *QUICK]) == 0
     assert (np.count_nonzero(pw.load("x.pw").components_, axis=1) <= 4).all()
     assert pw.load("x.pw").recipe_params == {"nonzeros": 4, "method": "sequential"}
-    assert main(["fit", "x.npy", "-r", "3", "--l1", "0.1,0.2", "--no-accelerate", *QUICK]) == 0
+    assert main(["fit", "x.npy", "-r", "3", "--l1", "0.1,0.2", "--no-accelerate", "--no-compress", *QUICK]) == 0
     assert pw.load("x.pw").l1 == (0.1, 0.2)
+    assert pw.load("x.pw").compress is False
 
 
 def test_every_option_of_every_recipe_is_there():

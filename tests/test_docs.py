@@ -18,7 +18,7 @@ import sklearn.exceptions
 import partwise
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "index.md"})]  # the site's
 BLOCK = re.compile(r"^(?:```|<!-- )(\w*)\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python", "sh", "text"}
 

@@ -9,13 +9,22 @@ import pytest
 
 import partwise as pw
 from partwise.cli.model_options import CHECKPOINTING, add_flags
-from partwise.engine.options import FLAGS, TABLE, Flag, Keywords, entries, entry, full_docstring, with_options
+from partwise.engine.options import FLAGS, TABLE, WEIGHTS, Flag, Keywords, entries, entry, full_docstring, with_options
 from partwise.recipes import RECIPES
 
 FUNCTIONS = {**RECIPES, "cp": pw.cp}
 CLASSES = {kind.__name__: kind for kind in (pw.SparseNMF, pw.MiniBatchSparseNMF, pw.SparseCP)}
 WHOLE = FUNCTIONS | CLASSES
-NOT_OF_TENSORS = {"loss", "memory_limit", "fixed_components", "fixed_activations", "missing", "observed"}
+NOT_OF_TENSORS = {
+    "loss",
+    "memory_limit",
+    "fixed_components",
+    "fixed_activations",
+    "missing",
+    "observed",
+    "negative",
+    *WEIGHTS,
+}
 
 
 def sections(doc):

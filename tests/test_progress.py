@@ -14,12 +14,12 @@ from partwise.engine.progress import progress_line, sparsity_range
 PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
 
 
-def drawn(width, first=1, label="SparseNMF"):
+def drawn(width, first=1, label="SparseNMF", passes=None):
     """The final state of the line in a terminal of that width."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None, legacy_windows=False)
     with progress_line(label, console) as tell:
         for n in range(first, 9):
-            tell(Iteration(n, 200, 1234.5 / n, 0.125, 0.1, [None, PARTS]))
+            tell(Iteration(n, 200, 1234.5 / n, 0.125, 0.1, [None, PARTS], passes))
     text = re.sub(r"\x1b\[[\d;?]*\w", "", console.file.getvalue())
     return [line for line in re.split(r"[\r\n]+", text) if line.strip()][-1]
 
@@ -38,6 +38,16 @@ def test_line_is_shortened_in_a_narrow_terminal():
     assert "relative error 0.1250" in line
     assert "loss" not in line
     assert "…" not in line
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_passes_are_counted_if_x_is_read_in_chunks(width):
+    line = drawn(width, passes=123)
+    assert "pass 123" in line
+    assert "sparsity" in line
+    assert ("loss" in line) == (width > 80)
+    assert "…" not in line
+    assert "pass" not in drawn(width)
 
 
 def test_resumed_fit_shows_its_iteration():

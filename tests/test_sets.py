@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from vectors import ALIKE, JIT, METHODS, ORDINARY, SETS, TIED, VECTORS, assert_alike, assert_feasible, seeded
 
-from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity, sparse_opt
+from partwise.projections import (
+    AtMost,
+    Hoyer,
+    HoyerBetween,
+    Nonnegative,
+    Projection,
+    Simplex,
+    hoyer_sparsity,
+    sparse_opt,
+)
 
 # What all sets have in common
 
@@ -152,7 +161,9 @@ def test_sets_are_values(projection):
             setattr(projection, field, 0.5)
 
 
-@pytest.mark.parametrize("projection", [Hoyer(0.5), HoyerBetween(0.3, 0.6), AtMost(5), Nonnegative()], ids=repr)
+@pytest.mark.parametrize(
+    "projection", [Hoyer(0.5), HoyerBetween(0.3, 0.6), AtMost(5), Nonnegative(), Simplex()], ids=repr
+)
 @pytest.mark.parametrize(
     ("b", "said"),
     [

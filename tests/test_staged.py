@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from catalogues import planted
 from chunked import Watched, seven
 
 import partwise as pw
 from partwise.datasets import swimmer
-from partwise.engine import natural
 from partwise.engine.validation import one_sided
 from partwise.recipes import staged
 
@@ -26,8 +26,8 @@ def stages(monkeypatch):
     found = []
     automatic = staged.automatic
 
-    def watched(blocks, start, fit, natural):
-        return automatic(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n), natural)
+    def watched(blocks, start, fit):
+        return automatic(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n))
 
     monkeypatch.setattr("partwise.recipes.task.automatic", watched)
     return found
@@ -65,19 +65,79 @@ def test_the_place_in_a_list_with_open_levels_does_not_matter(place, others):
     assert result.sparsity[place] == pytest.approx(levels[place], abs=1e-10)
 
 
-def test_below_the_natural_sparsity_it_is_the_start_from_samples(X, stages):
-    a, b = (pw.ssnmf(X, 4, sparsity=0.1, init=init, **LIMITS) for init in ("auto", "samples"))
+def test_without_a_sparsity_it_is_the_start_from_samples(X, stages):
+    a, b = (pw.ssnmf(X, 4, init=init, **LIMITS) for init in ("auto", "samples"))
     np.testing.assert_array_equal(a.components, b.components)
     assert stages == []
+
+
+def test_below_the_natural_sparsity_few_iterations_are_enough(X, stages):
+    pw.ssnmf(X, 4, sparsity=0.1, **LIMITS)
+    assert stages == [staged.FREE[0]]
 
 
 @pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])
 def test_far_above_it_the_sparsity_is_raised_in_stages(X, side, stages):
     X = X + 0.5
     result = pw.ssnmf(X, 4, **{side: 0.9}, **LIMITS)
-    assert stages == [staged.FREE, *[staged.EACH] * staged.STAGES]
+    assert stages == [*staged.FREE, *[staged.EACH] * staged.STAGES]
     found = result.sparsity if side == "sparsity" else result.activation_sparsity
     np.testing.assert_allclose(found, 0.9, atol=1e-10)
+
+
+@pytest.fixture
+def tiny_excerpt(monkeypatch):
+    monkeypatch.setattr(staged, "SAMPLES", 15)
+    monkeypatch.setattr(staged, "ENTRIES", 0)
+
+
+@pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])
+@pytest.mark.parametrize("asked", [0.3, 0.9, [0.3, 0.9, (0.5, 0.6), None]])
+def test_an_excerpt_is_enough_for_the_start_of_large_data(X, side, asked, stages, tiny_excerpt):
+    """From 15 of 61 samples, a fit starts no worse than from samples, and keeps its sets."""
+    result = pw.ssnmf(X, 4, **{side: asked}, max_iter=1, tol=0, random_state=0)
+    assert stages
+    assert (
+        result.losses[0] < pw.ssnmf(X, 4, **{side: asked}, init="samples", max_iter=1, tol=0, random_state=0).losses[0]
+    )
+    found = result.sparsity if side == "sparsity" else result.activation_sparsity
+    if isinstance(asked, list):
+        np.testing.assert_allclose(found[:2], asked[:2], atol=1e-10)
+        assert 0.5 - 1e-10 <= found[2] <= 0.6 + 1e-10
+    else:
+        np.testing.assert_allclose(found, asked, atol=1e-10)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_chunks_and_sparse_data_start_from_the_same_excerpt(X, known, tiny_excerpt):
+    more = {}
+    if known:
+        more["fixed_activations"] = np.full((61, 4), np.nan)
+        more["fixed_activations"][:, 2] = X[:, 0]
+    memory = pw.ssnmf(X, 4, sparsity=0.9, **more, **LIMITS)
+    for other, limit in ((Watched(X), {"memory_limit": seven(X)}), (sp.csr_array(X), {})):
+        result = pw.ssnmf(other, 4, sparsity=0.9, **limit, **more, **LIMITS)
+        np.testing.assert_allclose(result.components, memory.components, atol=1e-8)
+        np.testing.assert_allclose(result.losses, memory.losses, rtol=1e-8)
+    if known:
+        np.testing.assert_array_equal(memory.activations[:, 2], X[:, 0])
+
+
+def test_a_start_in_chunks_takes_few_passes(X, tiny_excerpt):
+    """Validation, the excerpt, the activations, and the loss at the start; then one pass for each iteration."""
+    passes = []
+    for init in ("auto", "samples"):
+        rows = Watched(X)
+        pw.ssnmf(rows, 4, sparsity=0.9, init=init, memory_limit=seven(X), **LIMITS)
+        passes.append(rows.times().max())
+    assert passes[0] <= passes[1] + 2
+
+
+def test_missing_entries_in_chunks_start_from_an_excerpt(X, tiny_excerpt):
+    X[::3, ::2] = np.nan
+    result = pw.ssnmf(Watched(X), 4, sparsity=0.9, missing="em", memory_limit=seven(X), **LIMITS)
+    np.testing.assert_allclose(result.sparsity, 0.9, atol=1e-10)
+    assert np.isfinite(result.losses).all()
 
 
 @pytest.mark.parametrize("sparsity", [0.9, (0.8, None), [0.3, 0.9, (0.5, 0.6), None]])
@@ -115,11 +175,3 @@ def test_the_best_assignment_is_found():
 def test_odd_data_is_no_problem(X, sparsity):
     result = pw.ssnmf(X, 2, sparsity=sparsity, max_iter=3, tol=0, random_state=0)
     np.testing.assert_allclose(result.sparsity, sparsity, atol=1e-10)
-
-
-def test_the_natural_fit_is_made_once_for_the_same_data(X, monkeypatch):
-    calls = []
-    free_fit = natural.free_fit
-    monkeypatch.setattr(natural, "free_fit", lambda *args: calls.append(1) or free_fit(*args))
-    pw.SparseNMF(4, sparsity=0.9, n_init=3, max_iter=3, tol=0, random_state=0).fit(X)
-    assert len(calls) == 1

@@ -55,9 +55,10 @@ TAKEN = {  # the values that a parameter accepts; none if it is not listed
     ("SparseCP", "sparsity"): {"None", "{}"},
     "activation_sparsity": ABSENT,
     ("SparseNMF", "activation_sparsity"): {"None", "[None, None]"},  # with a sparsity: bisparse
-    **dict.fromkeys(("faithful", "accelerate", "verbose", "shuffle"), SWITCH),
+    **dict.fromkeys(("faithful", "accelerate", "compress", "verbose", "shuffle"), SWITCH),
     **dict.fromkeys(("solver", "component_sweeps", "activation_sweeps", "init", "random_state", "callback"), ABSENT),
     **dict.fromkeys(("resume_from", "fixed_components", "fixed_activations", "observed"), ABSENT),
+    **dict.fromkeys(("weights", "sample_weight", "feature_weight"), ABSENT),
     ("MiniBatch", "component_sweeps"): set(),
     ("MiniBatch", "init"): set(),
     **dict.fromkeys(("l1", "l2", "kkt_tol", ("MiniBatch", "tol")), AMOUNT),
@@ -68,7 +69,15 @@ TAKEN = {  # the values that a parameter accepts; none if it is not listed
     "checkpoint": {"None", "'x'", "'0.5'"},
     "recipe_params": {"None", "{}"},
 }
-ARRAYS = ("init", "fixed_components", "fixed_activations", "observed")  # named by their type or shape
+ARRAYS = (
+    "init",
+    "fixed_components",
+    "fixed_activations",
+    "observed",
+    "weights",
+    "sample_weight",
+    "feature_weight",
+)  # named by their type or shape
 CASES = [(fit, name) for fit, (_, f) in FITS.items() for name in inspect.signature(f).parameters if name != "X"]
 
 

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative
+from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Simplex
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 METHODS = ("fast", "sorted", "hoyer")
@@ -67,6 +67,7 @@ SETS = [
     HoyerBetween(0.7, None),
     AtMost(5),
     Nonnegative(),
+    Simplex(),
 ]
 
 

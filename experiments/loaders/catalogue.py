@@ -13,6 +13,7 @@ from partwise.statistics import Array
 
 from .counts import load_newsgroups, load_pbmc
 from .faces import load_cbcl, load_orl
+from .smri import load_smri
 
 GENES = 2000
 
@@ -41,6 +42,11 @@ def variable_genes() -> sp.csr_array:
     return sp.csr_array(X[:, np.sort(np.argsort(-variances)[:GENES])])
 
 
+def smri() -> Array:
+    """Grey matter, in single precision."""
+    return np.asarray(load_smri()[0], dtype=np.float32)
+
+
 def poisson(n: int = 1000, m: int = 500, r: int = 10) -> Array:
     """Generated counts with a mean of 1."""
     rng = np.random.default_rng(0)
@@ -58,6 +64,7 @@ DATA: dict[str, tuple[Callable[[], Any], int]] = {  # X, and a number of compone
     "cells, all genes": (all_genes, 10),
     "newsgroups, 10": (newsgroups, 10),
     "newsgroups, 20": (newsgroups, 20),
+    "sMRI": (smri, 40),
 }
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
     from .projections import hoyer_sparsity as hoyer_sparsity, solve_in_metric as solve_in_metric
-    from .projections import sparse_opt as sparse_opt
+    from .projections import Simplex as Simplex, sparse_opt as sparse_opt
     from .recipes import bisparse as bisparse, cp as cp, grouped as grouped, l0 as l0, l0_path as l0_path
     from .recipes import nmfsc as nmfsc, nnsc as nnsc, nsnmf as nsnmf, snmf as snmf, ssnmf as ssnmf, tpc as tpc
     from .selection import Selection as Selection, select as select
@@ -51,6 +51,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
         "Hoyer",
         "HoyerBetween",
         "Nonnegative",
+        "Simplex",
         "hoyer_sparsity",
         "solve_in_metric",
         "sparse_opt",

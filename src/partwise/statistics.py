@@ -10,8 +10,9 @@ so that no update needs X. The statistics add up over samples, and a penalty is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,9 +20,10 @@ import numpy.typing as npt
 
 from .runtime.arrays import Array as Array
 from .runtime.compiled import kernel
-from .runtime.threads import product, summed_product
+from .runtime.threads import LEAST, in_parts, product
 
 STEEP = 100.0  # numerators above this many times the sums are of entries that the model hardly covers
+ROWS = 8192  # rows of a factor that stay in cache
 NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
 
 
@@ -307,6 +309,33 @@ class Rates(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class WeightedStats:
+    """The statistics of one factor for weighted least squares, where each row f has a Gram matrix of its own.
+
+    With weights v, the loss of F is Σ_f ½·F_f gram_f F_fᵀ − cross_f F_fᵀ + const, gram_f = Σ_i v_if·rest_iᵀ rest_i.
+
+    Attributes
+    ----------
+    cross : array of shape (rows, r)
+        (V∘X)·rest.
+    grams : callable
+        ``grams(j)`` is row j of the Gram matrix of every row, as an array of shape (rows, r). It may be overwritten.
+    l2 : float
+        Added to the diagonal of all Gram matrices.
+    """
+
+    cross: Array
+    grams: Callable[[int], Array]
+    l2: float = 0.0
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> WeightedStats:
+        """The statistics of the loss plus l1·ΣF + ½·l2·‖F‖²."""
+        if rows:
+            raise ValueError("the squared sum of a row cannot be penalised together with weights: use ssnmf")
+        return replace(self, cross=self.cross - self.cross.dtype.type(l1), l2=self.l2 + l2)
+
+
 def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
     """Return an array in the layout of all factors: contiguous columns, aligned, writable.
 
@@ -326,7 +355,16 @@ def gram(factor: Array | HasGram) -> Array:
     """FᵀF as a double precision array, multiplied in the precision of ``factor``."""
     if not isinstance(factor, np.ndarray):
         return factor.gram()
-    return np.asarray(summed_product(factor, factor), dtype=float)
+    return sum_over_rows(lambda first, end: (factor[first:end].T @ factor[first:end]).astype(float), len(factor))
+
+
+def sum_over_rows(term: Callable[[int, int], Array], rows: int) -> Array:
+    """Σ term(first, end) over ranges of rows that fit into the cache; each thread takes some of them."""
+
+    def part(first: int, end: int) -> Array:
+        return reduce(np.add, (term(i, min(i + ROWS, end)) for i in range(first, max(end, 1), ROWS)))
+
+    return reduce(np.add, in_parts(part, rows, LEAST))
 
 
 def inner(a: Array, b: Array) -> float:

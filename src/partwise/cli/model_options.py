@@ -65,6 +65,7 @@ FIT: dict[str, Flag] = {
     "l2": Flag(penalty, "squared ℓ2 penalty, like --l1"),
     "n_init": Flag(int, "number of starts; the best fit is kept", "1"),
     "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
+    "compress": Flag(bool, "ssnmf: make the first iterations on a low-rank X", "where it pays"),
     **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
 }
 MODEL = ("loss", "activation_sparsity", "l1", "l2", "fixed_components", "fixed_activations", "missing")

@@ -8,6 +8,7 @@ X ≈ factors[0] factors[1]ᵀ.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,25 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike
-from .chunks import Chunked, Held, named
+from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
 from .divergence_chunks import with_divergence
-from .matrix import Matrix, Wrapped, check_kind, checksum
+from .lowrank import LowRank
+from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
+from .weighted import WeightedDense, as_weighted
 
 __all__ = [
     "COO",
+    "LIMIT",
+    "ChunkSums",
     "Chunked",
     "Data",
     "DenseData",
@@ -37,17 +42,23 @@ __all__ = [
     "DivergenceData",
     "Form",
     "Held",
+    "LowRank",
     "Matrix",
     "Missing",
+    "Pass",
+    "SharingStep",
     "Sliced",
     "SparseData",
     "SparseTensor",
+    "Statistics",
     "StoredData",
     "Tensor",
+    "WeightedDense",
     "Whole",
     "Wrapped",
     "as_data",
     "as_tensor",
+    "at_once",
     "check_kind",
     "check_seen",
     "checksum",
@@ -55,6 +66,17 @@ __all__ = [
     "named",
     "with_divergence",
 ]
+
+IN_MEMORY = "negative='allow' needs X in memory: load X, or shift or clip the data"
+MEMORY = 2**28  # bytes for the factors of all fits that run side by side
+COPIES = 6  # of the factors of a fit: themselves, shifted, spare, earlier ones, those in a product, and the product
+
+
+def at_once(data: Data, r: int) -> int:
+    """How many fits of ``r`` components to this X run side by side; one if they cannot share a pass over it."""
+    if not (isinstance(data, Matrix | Chunked) and data.shared):
+        return 1
+    return max(1, MEMORY // (COPIES * sum(data.shape) * r * data.dtype.itemsize))
 
 
 def is_lazy(X: Any) -> bool:
@@ -74,42 +96,57 @@ def as_data(
     memory_limit: int | None = None,
     missing: bool = False,
     observed: ArrayLike | None = None,
+    signed: bool = False,
+    weights: Sequence[Any] = (None, None, None),
 ) -> Matrix | Chunked:
     """Validate X and wrap it as data. float32 and float64 are kept; other numbers become float64.
 
     Dask arrays are not loaded. Other inputs that are `is_lazy` are loaded if they take at most ``memory_limit`` bytes
     (1 GiB by default). Larger ones are read in chunks, and the first pass validates their values. Raises ValueError if
     X is not two-dimensional, is empty, or has NaN, infinite or negative values. With ``missing``, NaN marks a missing
-    entry of a dense X. Entries where ``observed`` is false are missing, too.
+    entry of a dense X. Entries where ``observed`` is false are missing, too. With ``signed``, X in memory may have
+    negative values. ``weights`` are those of the entries, of the samples and of the features.
     """
     if isinstance(X, Matrix | Chunked):
         return X
     check_kind(X)
+    if any(one is not None for one in weights):
+        if is_lazy(X) or observed is not None:
+            what = "X in memory: load X" if is_lazy(X) else "no observed mask: give missing entries weight 0"
+            raise ValueError(f"weights need {what}")
+        entries, samples, features = weights
+        return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
     if observed is not None:
         if is_lazy(X):
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
-        return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing)
+        return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing, signed)
     if sp.issparse(X):
-        return SparseData(X)
+        return SparseData(X, signed=signed)
     if not is_lazy(X):
-        return as_dense(X, missing)
+        return as_dense(X, missing, signed)
     if type(X).__module__.split(".")[0] == "dask":
+        if signed:
+            raise ValueError(IN_MEMORY)
         from .cluster import DaskData  # Dask is optional
 
         return DaskData(X, missing)
     limit = LIMIT if memory_limit is None else memory_limit
     stored = as_stored(X, limit)
-    return StoredData(stored, limit, missing) if stored.nbytes > limit else as_dense(stored.whole(), missing)
+    if stored.nbytes <= limit:
+        return as_dense(stored.whole(), missing, signed)
+    if signed:
+        raise ValueError(IN_MEMORY)
+    return StoredData(stored, limit, missing)
 
 
-def as_dense(X: npt.ArrayLike, missing: bool) -> DenseData:
+def as_dense(X: npt.ArrayLike, missing: bool, signed: bool = False) -> DenseData:
     """Wrap an array as data. With ``missing``, NaN marks a missing entry; without any NaN this is plain dense data."""
     if not missing:
-        return DenseData(X)
+        return DenseData(X, signed=signed)
     data = DenseData(X, check=False)
     if np.isnan(data.matrix.min()):
-        return MissingDense(data.matrix)
-    return DenseData(data.matrix)
+        return MissingDense(data.matrix, signed=signed)
+    return DenseData(data.matrix, signed=signed)
 
 
 def as_tensor(X: Any) -> Tensor:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..runtime.arrays import DType
+from ..runtime.together import Request, alone
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
@@ -36,6 +37,9 @@ class Chunked(ABC):
     squared = True
     here = True  # whether the activations are in this process
     missing = False  # whether NaN marks a missing entry
+    shared = False  # whether a pass can serve several fits
+    passes = 0  # over X, so far
+    signed = False
 
     @cached_property
     def complete(self) -> bool:
@@ -75,6 +79,10 @@ class Chunked(ABC):
         """The step for chunks with the loss of this data."""
         return step
 
+    def visit_together(self, held: Sequence[Held], steps: Sequence[Step]) -> list[Any]:
+        """Take a step with each of several fits' activations, and return the sums, from one pass if possible."""
+        return [one.visit_all(step) for one, step in zip(held, steps, strict=True)]
+
     def mapped(self, start: Start, step: Step, r: int) -> Any:
         """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
         return None
@@ -85,6 +93,15 @@ class Chunked(ABC):
         found: Survey = self.total(surveyed)
         check_scale(found.peak, self.dtype)
         return found
+
+    def first_total(self, question: Question) -> Any:
+        """The same as `total`. If this is the first pass, it makes the survey, too."""
+        if "survey" in self.__dict__:
+            return self.total(question)
+        both: Surveyed = self.total(Surveying(question))
+        check_scale(both.survey.peak, self.dtype)
+        self.__dict__["survey"] = both.survey
+        return both.answer
 
     def check(self) -> None:
         """Raise ValueError for NaN, infinite or negative values. Makes the first pass if it has not been made yet."""
@@ -132,6 +149,8 @@ class Chunked(ABC):
 class Held(ABC):
     """Activations (samples × r) that are stored with their chunks. Only `sweep` reads and writes them."""
 
+    data: Chunked
+
     def __init__(self, data: Chunked, r: int) -> None:
         self.shape, self.dtype = (data.shape[0], r), data.dtype
         self.scale: Array | None = None  # of the columns; applied in the next sweep
@@ -159,8 +178,12 @@ class Held(ABC):
 
         A step may add columns, which the next step gets, too, unless ``cut`` is set.
         """
+        return self.visit_all(self.after_cut(step))
+
+    def after_cut(self, step: Step) -> Step:
+        """The step that drops columns first if ``cut`` is set."""
         cut, self.cut = self.cut, False
-        return self.visit_all(Cut(step, self.shape[1]) if cut else step)
+        return Cut(step, self.shape[1]) if cut else step
 
     @abstractmethod
     def visit_all(self, step: Step) -> Any:
@@ -197,21 +220,107 @@ def surveyed(chunk: Matrix) -> Survey:
     return Survey(chunk.sqnorms(1), chunk.peak, chunk.counts(1))
 
 
+@dataclass(frozen=True)
+class Surveyed:
+    """A survey, and the answer to another question."""
+
+    survey: Survey
+    answer: Any
+
+    def __add__(self, other: Surveyed) -> Surveyed:
+        return Surveyed(self.survey + other.survey, self.answer + other.answer)
+
+
+@dataclass(frozen=True)
+class Surveying:
+    """Another question, asked after a chunk is validated."""
+
+    question: Question
+
+    def __call__(self, chunk: Matrix) -> Surveyed:
+        """Return the survey of the chunk and its answer."""
+        return Surveyed(surveyed(chunk), self.question(chunk))
+
+
 def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
     """A step that returns the Gram matrix of the activations."""
     return activations, gram(activations)
 
 
+@dataclass(frozen=True, eq=False)
+class Pass(Request):
+    """What a fit awaits: the sum of a step over all chunks, as by ``held.sweep``."""
+
+    held: Held
+    step: Step
+
+    @property
+    def kind(self) -> Hashable:
+        """The same X."""
+        return id(self.held.data) if self.held.data.shared else super().kind
+
+    def answers(self, requests: Sequence[Self]) -> list[Any]:
+        """The sums of several fits."""
+        if len(requests) == 1:
+            return [self.held.sweep(self.step)]
+        steps = [one.held.after_cut(one.step) for one in requests]
+        return self.held.data.visit_together([one.held for one in requests], steps)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkSums(Request):
+    """The statistics of ``factors[mode]`` in a chunk, as by ``chunk.sums``."""
+
+    chunk: Matrix
+    factors: Sequence[Array]
+    grams: Sequence[Array | None]
+    mode: int
+
+    @property
+    def kind(self) -> Hashable:
+        """The same mode of the same chunk."""
+        return (id(self.chunk), self.mode) if self.chunk.shared else super().kind
+
+    def answers(self, requests: Sequence[Self]) -> list[Stats]:
+        """The statistics of several fits."""
+        if not self.chunk.shared:
+            return [self.chunk.sums(self.factors, self.grams, self.mode)]
+        others = [one.factors[1 - self.mode] for one in requests]
+        grams = [one.grams[1 - self.mode] for one in requests]
+        crosses = self.chunk.crosses(others, self.mode, fresh=True)  # a pass keeps them until it ends
+        return [
+            Stats(cross, gram(other) if own is None else own, 0.0)
+            for cross, other, own in zip(crosses, others, grams, strict=True)
+        ]
+
+
+class SharingStep(ABC):
+    """A step that awaits its `ChunkSums`, so that the steps of several fits share the products with a chunk."""
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """Return new activations of the chunk, and a result that is summed over the chunks."""
+        return alone(self.take(chunk, activations))
+
+    @abstractmethod
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """The same as a job."""
+
+
+async def taken(step: Step, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+    """Any step as a job."""
+    return await step.take(chunk, activations) if isinstance(step, SharingStep) else step(chunk, activations)
+
+
 @dataclass(frozen=True)
-class Cut:
+class Cut(SharingStep):
     """Another step, which gets only the first ``r`` columns."""
 
     step: Step
     r: int
 
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
         """Return what the other step returns."""
-        return self.step(chunk, np.asfortranarray(activations[:, : self.r]))
+        return await taken(self.step, chunk, np.asfortranarray(activations[:, : self.r]))
 
 
 class Residual:

@@ -35,6 +35,7 @@ from .workers import active_client, awaited, forget_everywhere, leave_thread, me
 BRANCHES = 8  # of the tree that adds up results
 SHARE = 0.6  # of the workers' memory: an X that needs more is recomputed in each pass
 TRIES = 5  # attempts at a pass when workers are lost
+LARGE = "distributed.admin.large-graph-warning-threshold"  # a graph has what it sends only once
 CHECK = "check the workers' logs and memory limits"
 
 
@@ -85,7 +86,8 @@ class DaskData(Chunked):
             scheduler = "synchronous" if dask.config.get("scheduler", None) in ("sync", "synchronous") else "threads"
             with threadpool_limits(limits=1):
                 return dask.compute(*tasks, scheduler=scheduler)
-        futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
+        with dask.config.set({LARGE: "1 TB"}):
+            futures, bound = self.client.compute(list(tasks)), {home for home in homes if home}
         try:
             return [awaited(self.client, f, bound) for f in futures] if bound else self.client.gather(futures)
         except BaseException:
@@ -122,6 +124,7 @@ class DaskData(Chunked):
 
     def chunks(self) -> Iterator[Matrix]:
         """Yield the chunks, each loaded into this process."""
+        self.passes += 1
         for place, block in zip(self.places, self.blocks, strict=True):
             (values,) = self.compute([block])
             with place.named():
@@ -129,6 +132,7 @@ class DaskData(Chunked):
 
     def total(self, question: Question) -> Any:
         """Return the sum of ``question(chunk)`` over all chunks."""
+        self.passes += 1
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
         return self.summed([delayed(ask)(block, self.shape[1], place, payload) for block, place in pairs]).total
@@ -138,7 +142,8 @@ class DaskData(Chunked):
         return HeldThere(self, start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Load some of the samples (indices in increasing order) into memory."""
+        """Load some of the samples (indices in increasing order) into memory. Dask computes whole chunks for that."""
+        self.passes += 1
         inside = [which[(p.first <= which) & (which < p.end)] - p.first for p in self.places]
         pairs = zip(self.blocks, inside, strict=True)
         rows = self.compute([delayed(take)(block, rows) for block, rows in pairs if rows.size])
@@ -162,6 +167,8 @@ class DaskData(Chunked):
 class HeldThere(Held):
     """Activations on the workers. Each worker keeps those of the chunks that it visited last."""
 
+    data: DaskData
+
     def __init__(self, data: DaskData, start: Start, r: int) -> None:
         super().__init__(data, r)
         self.data, self.start, self.fit, self.log = data, start, uuid4().hex, Log()
@@ -174,6 +181,7 @@ class HeldThere(Held):
 
     def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
+        self.data.passes += 1
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None
         try:

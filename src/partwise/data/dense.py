@@ -18,7 +18,8 @@ TOGETHER = 16  # samples or features that are copied together, at least, so that
 class DenseData(Matrix):
     """A dense array in C or Fortran order. Other layouts are copied once."""
 
-    def __init__(self, X: npt.ArrayLike, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, check: bool = True, signed: bool = False) -> None:
+        self.signed = signed
         array = as_floats(X)
         if array.ndim == 2 and not (array.flags.c_contiguous or array.flags.f_contiguous):
             array = np.ascontiguousarray(array)
@@ -29,10 +30,10 @@ class DenseData(Matrix):
             check_scale(self.peak, self.dtype)
 
     def check(self) -> None:
-        check_values(self.matrix.min(), self.peak, self._offenders)
+        check_values(self.matrix.min(), self.peak, self._offenders, self.signed)
 
     def subset(self, which: Which, features: Which = slice(None)) -> DenseData:
-        return DenseData(self.matrix[which][:, features], check=False)
+        return DenseData(self.matrix[which][:, features], check=False, signed=self.signed)
 
     def _filled(self, rows: Which) -> Array:
         """Return some samples."""
@@ -41,7 +42,7 @@ class DenseData(Matrix):
     def _offenders(self) -> tuple[int, int, float]:
         for rows in self._chunks():
             filled = self._filled(rows)
-            bad = np.argwhere(~(np.isfinite(filled) & (filled >= 0)))
+            bad = np.argwhere(~(np.isfinite(filled) & (self.signed | (filled >= 0))))
             if len(bad):
                 i, j = int(bad[0, 0]), int(bad[0, 1])
                 return i + rows.start + self.first, j, float(filled[i, j])

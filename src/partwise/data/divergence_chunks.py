@@ -12,6 +12,7 @@ from .chunks import Chunked, Held, Question, Start, Step, Survey
 from .dense import DenseData
 from .divergence import DivergenceData, Totals, lowest_model
 from .matrix import Matrix
+from .weighted import WeightedDense
 
 
 class DivergenceChunks(Chunked):
@@ -43,6 +44,11 @@ class DivergenceChunks(Chunked):
     def survey(self) -> Survey:
         """The result of the first pass."""
         return self.data.survey
+
+    @property
+    def passes(self) -> int:  # type: ignore[override]
+        """The number of passes over X so far."""
+        return self.data.passes
 
     @property
     def complete(self) -> bool:
@@ -107,5 +113,9 @@ class StepWithDivergence:
 
 
 def with_divergence(data: Any) -> Any:
-    """X with the Kullback–Leibler divergence as its loss."""
+    """X with the Kullback–Leibler divergence as its loss. Raises ValueError for weights and negative entries."""
+    if isinstance(data, WeightedDense):
+        raise ValueError("weights need the squared loss: omit them, or use loss='squared'")
+    if data.signed:
+        raise ValueError("negative='allow' needs the squared loss: use loss='squared', or shift or clip the data")
     return DivergenceChunks(data) if isinstance(data, Chunked) else DivergenceData(data)

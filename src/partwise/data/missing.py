@@ -118,13 +118,13 @@ class Missing(Matrix):
 class MissingDense(Missing, DenseData):
     """An array whose entries are missing where ``mask`` is false or, without a mask, where they are NaN."""
 
-    def __init__(self, X: npt.ArrayLike, mask: Array | None = None, check: bool = True) -> None:
+    def __init__(self, X: npt.ArrayLike, mask: Array | None = None, check: bool = True, signed: bool = False) -> None:
         self.mask = mask
-        DenseData.__init__(self, X, check)
+        DenseData.__init__(self, X, check, signed)
 
     def subset(self, which: Which, features: Which = slice(None)) -> MissingDense:
         mask = None if self.mask is None else self.mask[which][:, features]
-        return MissingDense(self.matrix[which][:, features], mask, check=False)
+        return MissingDense(self.matrix[which][:, features], mask, check=False, signed=self.signed)
 
     def observed(self, which: Which) -> Array:
         return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
@@ -208,11 +208,13 @@ class MissingDense(Missing, DenseData):
         return stats, stats.loss(own, grams[mode])
 
     def check(self) -> None:
-        check_values(min(float(self._filled(rows).min()) for rows in self._chunks()), self.peak, self._offenders)
+        least = min(float(self._filled(rows).min()) for rows in self._chunks())
+        check_values(least, self.peak, self._offenders, self.signed)
 
     @cached_property
     def peak(self) -> float:
-        return max(float(self._filled(rows).max()) for rows in self._chunks())
+        size = np.abs if self.signed else np.asarray
+        return max(float(size(self._filled(rows)).max()) for rows in self._chunks())
 
     def digests(self) -> list[bytes]:
         packed = (np.packbits(self.observed(rows), axis=1) for rows in self._chunks())

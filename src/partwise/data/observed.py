@@ -28,7 +28,7 @@ class MissingSparse(Missing, SparseData):
     """A sparse matrix that stores the observed entries, including zeros. Entries that are not stored are missing."""
 
     def subset(self, which: Which, features: Which = slice(None)) -> MissingSparse:
-        return MissingSparse(self.matrix[which][:, features], check=False)
+        return MissingSparse(self.matrix[which][:, features], check=False, signed=self.signed)
 
     def _residuals(self, factors: Sequence[Array]) -> Array:
         """x − model at every stored entry x."""
@@ -100,7 +100,7 @@ class MissingSparse(Missing, SparseData):
         return np.asfortranarray(np.where(seen[:, which].toarray() > 0, values, self.means[which]))
 
 
-def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool) -> Matrix:
+def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool, signed: bool = False) -> Matrix:
     """Return X as data whose entries are missing where ``observed`` is false and, with ``missing``, where X is NaN.
 
     Values of missing entries are ignored. The data is dense if both X and ``observed`` are, and sparse otherwise.
@@ -111,19 +111,21 @@ def as_observed(X: Array | Sparse, observed: ArrayLike, missing: bool) -> Matrix
         seen = observed.astype(bool, order="F" if np.isfortran(X) else "C")  # the layout of X: a pass reads both
         if missing and X.dtype.kind == "f":
             seen &= ~np.isnan(X)
-        return DenseData(X) if seen.all() else MissingDense(X, seen)
+        return DenseData(X, signed=signed) if seen.all() else MissingDense(X, seen, signed=signed)
     pattern = sp.csr_array(observed, dtype=bool, copy=True)
     pattern.sum_duplicates()
     pattern.eliminate_zeros()
     if pattern.nnz == X.shape[0] * X.shape[1]:
-        return as_observed(X, np.ones(X.shape, dtype=bool), missing) if not sp.issparse(X) else SparseData(X)
+        if sp.issparse(X):
+            return SparseData(X, signed=signed)
+        return as_observed(X, np.ones(X.shape, dtype=bool), missing, signed)
     rows, columns = np.repeat(np.arange(X.shape[0]), np.diff(pattern.indptr)), pattern.indices
     found = stored_at(X, rows, columns) if sp.issparse(X) else X[rows, columns]
     if missing and found.dtype.kind == "f":
         seen = ~np.isnan(found)
         found, rows, columns = found[seen], rows[seen], columns[seen]
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
-    return MissingSparse(sp.csr_array((found, columns, starts), shape=X.shape))
+    return MissingSparse(sp.csr_array((found, columns, starts), shape=X.shape), signed=signed)
 
 
 def check_observed(observed: Array | Sparse, shape: tuple[int, ...]) -> None:

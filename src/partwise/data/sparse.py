@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -20,13 +21,16 @@ T = TypeVar("T")
 LEAST = 256  # compressed rows per thread, at least
 LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
 LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
+WIDTH, PANEL = 40, 3 * 2**16  # columns of a wide product at a time; bytes of their rows that stay in cache
+ENTRIES = 16  # of a compressed row in each panel, at least on average
 TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
 
 class SparseData(Matrix):
     """A SciPy sparse matrix or array in CSR or CSC format (others are converted to CSR). It is never made dense."""
 
-    def __init__(self, X: Sparse, check: bool = True) -> None:
+    def __init__(self, X: Sparse, check: bool = True, signed: bool = False) -> None:
+        self.signed = signed
         self.shape, self.dtype = X.shape, precision(X.dtype)
         super().__init__()
         if X.format not in ("csr", "csc"):
@@ -43,13 +47,13 @@ class SparseData(Matrix):
 
     def check(self) -> None:
         if self.matrix.data.size:
-            check_values(self.matrix.data.min(), self.peak, self._offenders)
+            check_values(self.matrix.data.min(), self.peak, self._offenders, self.signed)
 
     def subset(self, which: Which, features: Which = slice(None)) -> SparseData:
-        return SparseData(self.matrix[which][:, features], check=False)
+        return SparseData(self.matrix[which][:, features], check=False, signed=self.signed)
 
     def _offenders(self) -> tuple[int, int, float]:
-        where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.matrix.data >= 0)))[0])
+        where = int(np.flatnonzero(~(np.isfinite(self.matrix.data) & (self.signed | (self.matrix.data >= 0))))[0])
         outer = int(np.searchsorted(self.matrix.indptr, where, side="right")) - 1
         inner = int(self.matrix.indices[where])
         i, j = (outer, inner) if self.matrix.format == "csr" else (inner, outer)
@@ -67,6 +71,34 @@ class SparseData(Matrix):
         gathers = self.matrix.format == ("csr", "csc")[mode]
         add_rows = partial(gather_rows if gathers else scatter_rows, *self.stored, as_rows(rest))
         add_in_parts(add_rows, self.shape[mode if gathers else 1 - mode], not gathers, out)
+
+    def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
+        """The same for many columns, some at a time, so that their rows of one panel of X stay in cache."""
+        gathers = self.matrix.format == ("csr", "csc")[mode]
+        size = self.shape[mode if gathers else 1 - mode]
+        for first in range(0, rest.shape[1], WIDTH):
+            some = slice(first, first + WIDTH)
+            add_in_parts(partial(self._add_panels, gathers, as_rows(rest[:, some])), size, not gathers, out[:, some])
+
+    def _add_panels(self, gathers: bool, rest: Array, sums: Array, first: int, end: int) -> None:
+        """Add the products of compressed rows ``first`` to ``end``, panel by panel."""
+        for inner, panel in self.panels:
+            if gathers:
+                gather_rows(*panel.stored, rest[inner], sums, first, end)
+            else:
+                scatter_rows(*panel.stored, rest, sums[inner], first, end)
+
+    @cached_property
+    def panels(self) -> list[tuple[slice, SparseData]]:
+        """X in panels of columns (of rows, if it is compressed by columns), each a copy, for `multiply_wide`."""
+        by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
+        n, m = by_rows.shape
+        wanted = m * WIDTH * self.dtype.itemsize // PANEL
+        count = int(max(1, min(wanted, by_rows.nnz // (n * ENTRIES))))
+        if count == 1:
+            return [(slice(0, m), self)]
+        slices = [slice(first, end) for first, end in pairwise(m * k // count for k in range(count + 1))]
+        return [(inner, SparseData(by_rows[:, inner], check=False)) for inner in slices]
 
     @cached_property
     def stored(self) -> tuple[Array, Array, Array]:

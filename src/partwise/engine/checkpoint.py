@@ -149,9 +149,15 @@ class Resumed:
         if not all(np.allclose(size, g.diagonal(), rtol=1e-3) for size, g in zip(sizes, grams, strict=True)):
             raise ValueError("the factors do not match their Gram matrices")
         self.check_extrapolation([f.shape for f in factors[: len(shape)]])
-        since, past = self.history.get("since", 0), self.history.get("past", [])
+        before = self.history.get("compressed", 0)
+        since, past = self.history.get("since", before), self.history.get("past", [])
         known = {f.shape for f in factors[: len(shape)]}
-        if type(since) is not int or not 0 <= since < len(losses) or not {array.shape for array in past} <= known:
+        if (
+            type(since) is not int
+            or type(before) is not int
+            or not 0 <= before <= since < before + len(losses)
+            or not {array.shape for array in past} <= known
+        ):
             raise ValueError("the history is invalid")
 
     def check_extrapolation(self, shapes: Sequence[tuple[int, ...]]) -> None:

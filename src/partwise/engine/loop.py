@@ -18,6 +18,7 @@ from ..projections import hoyer_sparsity
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
+from ..runtime.together import single
 from ..statistics import Array, relative_error
 from ..updates import State
 from .accelerated import AcceleratedChunkedFit, AcceleratedFit
@@ -32,6 +33,7 @@ from .summary import summary
 
 WINDOW = 10  # the pace of a fit is measured over the last tenth of its iterations
 SOON = 10  # and extrapolated over at least so many
+OWN = 10  # iterations on X itself after compressed ones, at least
 NEGLIGIBLE = 0.5e-10  # of ‖X‖²: a loss below this need not settle further
 
 
@@ -40,7 +42,8 @@ class Iteration:
     """The argument of a callback, which is called after each iteration; iteration 0 is the start.
 
     A callback that returns True stops the fit. ``factors`` are overwritten by the next iteration: copy what you keep.
-    If X is processed in chunks, the activations ``factors[0]`` are not available.
+    If X is processed in chunks, the activations ``factors[0]`` are not available, and ``passes`` is the number of
+    passes over X so far. A compressed fit calls it from its first iteration on X itself.
     """
 
     n_iter: int
@@ -49,6 +52,7 @@ class Iteration:
     relative_error: float
     seconds: float
     factors: Factors
+    passes: int | None = None
 
 
 Callback = Callable[[Iteration], Any]
@@ -64,8 +68,10 @@ class Result:
         [activations (samples × r), components (features × r)]: X ≈ factors[0] factors[1]ᵀ. For a tensor, one per mode.
     losses, times : arrays
         The loss ½‖X − model‖² plus penalties, or the divergence, and the seconds since the call, at the start and after
-        each iteration. Time spent on compiling is not counted.
+        each iteration. Time spent on compiling is not counted. A compressed fit records them from its first iteration
+        on X itself.
     n_iter : int
+        The number of iterations, compressed ones included.
     converged : bool
         Whether a tolerance was met.
     stop_reason : str
@@ -145,7 +151,8 @@ class Result:
         )
 
 
-def factorize(
+@single
+async def factorize(
     data: Sliced | Chunked,
     factors: Factors,
     blocks: Sequence[Block],
@@ -162,9 +169,9 @@ def factorize(
     accelerate: bool = False,
     started: float | None = None,
     n_threads: int | None = None,
-    collect: bool = True,
     checkpoint: Checkpoint | None = None,
     resumed: Resumed | None = None,
+    compressed: int = 0,
 ) -> Result:
     """Improve ``factors`` (overwritten), one block after the other, until a stopping rule applies.
 
@@ -192,12 +199,13 @@ def factorize(
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
         The number of threads; by default that of BLAS.
-    collect : bool
-        Return activations that stay with their chunks as an array.
     checkpoint : Checkpoint
         Where the state of the fit is saved at intervals and at the end.
     resumed : Resumed
         The state to resume from; ``factors`` are its factors.
+    compressed : int
+        The number of iterations before, on a low-rank X. They count in ``max_iter``, and a tolerance is then applied
+        after `OWN` further iterations only.
     """
     started = clock() if started is None else started
     penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
@@ -206,7 +214,7 @@ def factorize(
     plain, faster = (chunked, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
     kind = faster if accelerate else plain
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
-    watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started)
+    watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started, compressed)
 
     def save() -> None:
         if checkpoint is not None and (checkpoint.due(watch.n_iter) or watch.stop_reason):
@@ -214,10 +222,10 @@ def factorize(
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads):
         if resumed is not None:
-            fit.restore(resumed.fit)
+            await fit.restore(resumed.fit)
             watch.resume(**resumed.history)
         try:
-            iterate(fit, watch, order, before, save)
+            await iterate(fit, watch, order, before, save)
             fit.finish()
         except BaseException:
             if isinstance(factors[0], Held):  # a traceback would keep activations on the workers alive
@@ -228,7 +236,7 @@ def factorize(
             give_unit_norm(factors, fit.grams, mode, kept=fit.kept)
     error = exact_relative_error(data, factors, watch.losses[-1], fit.penalties())
     return Result(
-        [f.collected() if isinstance(f, Held) and collect else f for f in factors],
+        [f.collected() if isinstance(f, Held) else f for f in factors],
         np.array(watch.losses),
         np.array(watch.times),
         watch.n_iter,
@@ -240,7 +248,7 @@ def factorize(
     )
 
 
-def iterate(
+async def iterate(
     fit: RunningFit,
     watch: Watch,
     order: Sequence[int],
@@ -253,11 +261,11 @@ def iterate(
     """
     with interrupts() as interrupted:
         if not watch.losses:
-            watch.note(fit.first_loss((*before, *order)[0]))
+            watch.note(await fit.first_loss((*before, *order)[0]))
             if before and not watch.stop_reason:
-                fit.step(before)
+                await fit.step(before)
         while not watch.stop_reason:
-            residual = fit.step(order, measure=watch.kkt_tol > 0)
+            residual = await fit.step(order, measure=watch.kkt_tol > 0)
             watch.note(fit.loss(order[-1]), residual, bool(interrupted))
             if after is not None:
                 after()
@@ -287,6 +295,7 @@ class Watch:
     max_time: float | None
     callback: Callback | None
     started: float
+    compressed: int = 0
     losses: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     residual: float = np.inf
@@ -298,14 +307,14 @@ class Watch:
 
     @property
     def n_iter(self) -> int:
-        """The number of iterations. The first entry of the history is the start."""
-        return len(self.losses) - 1
+        """The number of iterations. The first entry of the history is the start, or the end of compressed ones."""
+        return self.compressed + len(self.losses) - 1
 
     def history(self) -> dict[str, Any]:
         """The history as numbers and arrays, for a checkpoint."""
         history = {"losses": np.array(self.losses), "times": np.array(self.times), "residual": self.residual}
         past = {} if self.past is None else {"pace": self.pace, "since": self.past.n_iter, "past": self.past.arrays}
-        return history | past
+        return history | past | {"compressed": self.compressed}
 
     def resume(
         self,
@@ -315,11 +324,13 @@ class Watch:
         pace: float = np.inf,
         since: int = 0,
         past: list[Array] | None = None,
+        compressed: int = 0,
     ) -> None:
         """Continue from a history and its elapsed time. Sets ``stop_reason`` if a stopping rule already applies."""
         self.losses, self.times, self.residual, self.pace = losses.tolist(), times.tolist(), residual, pace
+        self.compressed = compressed
         if past is not None and [a.shape for a in past] == [a.shape for a in self.fit.moving()]:  # else of another kind
-            self.past = Past(since, self.losses[since], past)
+            self.past = Past(since, self.losses[since - compressed], past)
         self.started = clock() - self.times[-1]
         self.apply_rules()
 
@@ -361,10 +372,11 @@ class Watch:
 
     def apply_rules(self) -> None:
         """Set ``stop_reason`` if a tolerance, the time limit or max_iter is reached."""
-        met = self.tolerance_met() if self.n_iter else ""
+        own = len(self.losses) - 1  # iterations on X itself
+        met = self.tolerance_met() if own >= (OWN if self.compressed else 1) else ""
         if met:
             self.converged, self.stop_reason = True, met
-        elif self.n_iter and self.max_time is not None and self.times[-1] >= self.max_time:
+        elif own and self.max_time is not None and self.times[-1] >= self.max_time:
             self.stop_reason = f"time limit of {self.max_time:g} s reached"
         elif self.n_iter >= self.max_iter:
             self.exhausted = self.tol > 0 or self.kkt_tol > 0
@@ -377,7 +389,8 @@ class Watch:
             return False
         data, fit = self.fit.data, self.fit
         error = relative_error(data.sqnorm, self.losses[-1] - fit.penalties())
-        here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors)
+        passes = data.passes if isinstance(data, Chunked) else None
+        here = Iteration(self.n_iter, self.max_iter, self.losses[-1], error, self.times[-1], fit.factors, passes)
         return bool(self.callback(here))
 
     def tolerance_met(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from ..projections import FreeNorm
+from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
 from ..updates import Sets
 
@@ -41,12 +43,23 @@ def largest_move(moves: Array) -> float:
 
 def largest_turn(before: Array, now: Array) -> float:
     """The largest distance between a column before and now, both scaled to norm 1. Zero columns stay as they are."""
-    return max((float(np.linalg.norm(_unit_column(b) - _unit_column(a))) for a, b in zip(before.T, now.T, strict=True)))
+    return math.sqrt(_largest_squared_turn(before.T, now.T))
 
 
-def _unit_column(column: Array) -> Array:
-    size = np.linalg.norm(column)
-    return column / size if size > 0 else column
+@kernel
+def _largest_squared_turn(before: Array, now: Array) -> float:
+    largest = 0.0
+    for j in range(len(now)):
+        a, b = before[j], now[j]
+        old, new, turn = 0.0, 0.0, 0.0
+        for i in range(len(b)):
+            old += np.float64(a[i]) * np.float64(a[i])
+            new += np.float64(b[i]) * np.float64(b[i])
+        x, y = 1 / math.sqrt(old) if old > 0 else 1.0, 1 / math.sqrt(new) if new > 0 else 1.0
+        for i in range(len(b)):
+            turn += (y * b[i] - x * a[i]) ** 2
+        largest = max(largest, turn)
+    return largest
 
 
 class Matching(NamedTuple):

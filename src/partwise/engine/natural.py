@@ -33,7 +33,6 @@ SPARSER = 0.75  # it is too high if the components explain less than this share 
 ADVISING = ContextVar("ADVISING", default=True)
 Requests = set[tuple[Projection, ...]]
 ADVISED: WeakKeyDictionary[Data, Requests] = WeakKeyDictionary()  # restarts and searches fit the same data again
-FITTED: WeakKeyDictionary[Data, dict[tuple[int, int], Natural | None]] = WeakKeyDictionary()
 ADVISED_IN_FOLDS: set[tuple[tuple[Projection, ...], int]] = set()  # folds are fits to other data
 
 
@@ -64,12 +63,6 @@ class Natural:
         found = self.fit.sparsity
         return found[np.isfinite(found)]
 
-    @property
-    def activation_sparsity(self) -> Array:
-        """The Hoyer sparsity of the activations of each component that is not zero."""
-        found = self.fit.activation_sparsity
-        return found[np.isfinite(found)]
-
     def under(self, sets: Sequence[Projection]) -> float:
         """The relative error if the components have to be in ``sets``."""
         columns = Columns(tuple(sets))
@@ -78,19 +71,10 @@ class Natural:
 
 
 def natural_fit(data: Matrix | Chunked, r: int, seed: int = 0) -> Natural | None:
-    """Fit ``r`` components without a sparsity constraint to an excerpt of X; None if that is zero.
-
-    The result is kept for as long as the data.
-    """
-    known = FITTED.setdefault(data, {})
-    if (r, seed) not in known:
-        some = excerpt(data)
-        known[r, seed] = None if some is None else free_fit(some, r, seed)
-    return known[r, seed]
-
-
-def free_fit(some: Matrix, r: int, seed: int) -> Natural:
-    """Fit ``r`` components without a sparsity constraint."""
+    """Fit ``r`` components without a sparsity constraint to an excerpt of X; None if that is zero."""
+    some = excerpt(data)
+    if some is None:
+        return None
     free = Columns.same(Nonnegative(), r)
     factors = samples(some, r, [free, free], np.random.default_rng(seed))
     scale_to(some, factors, 0)
@@ -137,12 +121,15 @@ def advise(data: Data, sets: Sets) -> None:
             return
         ADVISED_IN_FOLDS.add(request)
     natural = natural_fit(data, len(asked))
-    if natural is None or natural.under(asked) <= DENSER * natural.fit.relative_error:
+    if natural is None:
+        return
+    error = natural.under(asked)
+    if error <= DENSER * natural.fit.relative_error:
         return
     middle = float(np.median(natural.sparsity))
     usual = f"without a constraint (about {middle:.1f})"
     open_ended = [HoyerBetween(s.sparsity if isinstance(s, Hoyer) else s.lo, None) for s in asked]
-    error, least = natural.under(asked), natural.under(open_ended)
+    least = natural.under(open_ended)
     explained, free = 1 - error**2, 1 - natural.fit.relative_error**2
     highest = max(s.sparsity if isinstance(s, Hoyer) else 1.0 if s.hi is None else s.hi for s in asked)
     if error > DENSER * least and highest < middle:

@@ -20,6 +20,8 @@ TOL, MAX_ITER = 0.05, 1000  # measured by benchmarks/settling.py
 STARTS = ("auto", "samples", "random", "nndsvd", "gradual")
 MISSING = ("error", "em")
 LOSSES = ("squared", "kullback-leibler", "kl")
+NEGATIVE = ("error", "allow")
+WEIGHTS = ("weights", "sample_weight", "feature_weight")
 FIRST = {  # parameters of all recipes
     "X": "X : array or SciPy sparse matrix of shape (samples, features)\n    Nonnegative.",
     "n_components": "n_components : int",
@@ -64,8 +66,8 @@ class Keywords(TypedDict, total=False):
         '{"auto", "samples", "random", "nndsvd", "gradual"} or (activations, components)',
         "Starting point: samples of X that are far apart, the paper's random start, a truncated SVD, or a few "
         "iterations at each of several lower sparsities. With 'auto', the method chooses: ssnmf takes samples or, "
-        "for a sparsity above that of unconstrained components, a short fit without the constraint, whose sparsity "
-        "is then raised in steps.",
+        "with a sparsity, a short fit without the constraint. A sparsity far above that of unconstrained components is "
+        "then reached in steps.",
         Flag(STARTS, "starting point"),
     ]
     max_iter: Annotated[
@@ -164,6 +166,26 @@ class Keywords(TypedDict, total=False):
         "Treat NaN in a dense X as an error, or as a missing entry that the fit estimates (EM). The loss and all "
         "errors then refer to the observed entries.",
         Flag(MISSING, "treat empty cells and NaN as an error, or as missing entries"),
+    ]
+    negative: Annotated[
+        Literal["error", "allow"],
+        "error",
+        '{"error", "allow"}',
+        "Treat negative entries of X as an error, or fit them by the squared loss like all others: for noise about "
+        "zero, as in background-subtracted images. Activations and components stay nonnegative.",
+    ]
+    weights: Annotated[
+        Any,
+        None,
+        "array of the shape of X",
+        "Weights v ≥ 0 of the entries of a dense X in memory: the loss is ½Σ v·(x − model)². Entries of weight 0, and "
+        "NaN, are not fitted. Equal weights change nothing.",
+    ]
+    sample_weight: Annotated[
+        Any, None, "array of shape (samples,)", "Weights of the samples; as ``weights`` that are equal in each row."
+    ]
+    feature_weight: Annotated[
+        Any, None, "array of shape (features,)", "Weights of the features, which are multiplied by ``sample_weight``."
     ]
     observed: Annotated[
         Any,

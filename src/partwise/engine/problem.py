@@ -40,6 +40,8 @@ class Problem:
         The name of the start, or checksums of the factors that the user has given.
     parameters : dict
         Parameters of the recipe that the blocks do not show.
+    compressed : bool
+        Whether the fit may begin on a low-rank X.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +56,7 @@ class Problem:
     accelerated: bool
     init: str
     parameters: dict[str, Any]
+    compressed: bool = False
 
     def packed(self) -> Any:
         """The problem for a file. Raises ValueError for custom sets, which a file cannot describe."""
@@ -122,6 +125,7 @@ def terms(problem: Problem) -> Iterator[tuple[str, object]]:
         yield f"the penalty of the rows ({side})", block.rows
     yield "accelerate", problem.accelerated
     yield "init", problem.init
+    yield "compress", problem.compressed
 
 
 def each(sets: Sets) -> tuple[Any, ...]:

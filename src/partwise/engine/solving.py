@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Data, Held, Matrix
-from ..statistics import Array, as_factor, relative_error
+from ..statistics import Array, Stats, as_factor, gram, relative_error
 from ..updates import Known
 from .blocks import Block, divergence_encoder, fixed_encoder, nonnegative_encoder
 from .starts import Factors, Placed, Zeros
 
+INDEPENDENT = 1e-8  # the least eigenvalue of the Gram matrix of components of norm 1, if they are independent
 CANCELLED = 16  # times √eps of what the loss is a difference of: a squared error below this has lost its digits
 
 
@@ -121,10 +122,23 @@ def evaluated(data: Matrix, parts: Array, activations: Array) -> Solved:
     return Solved(activations, error, shares(fitted, data, error), data.sqnorm)
 
 
+def independent(parts: Array) -> bool:
+    """Whether the components are clearly linearly independent."""
+    _, own, _ = Stats(parts[:0], gram(parts), 0.0).normalised()
+    return bool(np.linalg.eigvalsh(own)[0] > INDEPENDENT)
+
+
 def solve_activations(
-    data: Matrix | Chunked, parts: Array, encoder: Block | None = None, known: Known | None = None
+    data: Matrix | Chunked,
+    parts: Array,
+    encoder: Block | None = None,
+    known: Known | None = None,
+    guess: Array | None = None,
 ) -> Solved | SolvedInChunks:
-    """Solve for the optimal activations for fixed components ``parts`` (features × r). ``known`` ones are kept."""
+    """Solve for the optimal activations for fixed components ``parts`` (features × r). ``known`` ones are kept.
+
+    A ``guess`` saves time. It is used only where the solution is unique, so that the result does not depend on it.
+    """
     parts = as_factor(parts, data.dtype)
     r = parts.shape[1]
     encoder = encoder or (nonnegative_encoder if data.squared else divergence_encoder)(r)
@@ -133,6 +147,9 @@ def solve_activations(
         encoder, start = encoder.keeping(known), Placed(start, known)
     if isinstance(data, Chunked):
         return SolvedInChunks(data, parts, encoder, start)
-    activations, loss, fitted = solve_samples(encoder, data, parts, start(0, data.shape[0]))
+    first = start(0, data.shape[0])
+    if guess is not None and data.squared and encoder.sets.nonnegative and independent(parts):
+        first[...] = guess
+    activations, loss, fitted = solve_samples(encoder, data, parts, first)
     error = exact_relative_error(data, [activations, parts], loss)
     return Solved(activations, error, shares(fitted, data, error), data.sqnorm)

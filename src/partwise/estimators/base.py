@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
+from ..engine.options import NEGATIVE
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice, as_loss
@@ -77,9 +78,11 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return parts
         return parts @ self.scaling_.T.astype(parts.dtype, order="F")
 
-    def _solve(self, data: Matrix | Chunked, known: Known | None = None) -> Solved | SolvedInChunks:
+    def _solve(
+        self, data: Matrix | Chunked, known: Known | None = None, guess: Array | None = None
+    ) -> Solved | SolvedInChunks:
         """The optimal activations, except those that are fixed."""
-        return solve_activations(self._with_loss(data), self._parts(), self._encoder, known)
+        return solve_activations(self._with_loss(data), self._parts(), self._encoder, known, guess)
 
     def _with_loss(self, data: Matrix | Chunked) -> Any:
         """X with the loss of the model."""
@@ -97,7 +100,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
-        """Reconstruct samples from activations: activations · components_ (with ``scaling_`` between them, if any)."""
+        """Reconstruct samples from activations: activations · components (with ``scaling_`` between them, if any)."""
         check_is_fitted(self)
         activations: Array | Sparse = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if activations.shape[1] != self.n_components_:
@@ -200,11 +203,18 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         return report(self, path, **options)
 
-    def _validated(self, X: ArrayLike, reset: bool, observed: ArrayLike | None = None) -> Matrix | Chunked:
+    def _validated(
+        self,
+        X: ArrayLike,
+        reset: bool,
+        observed: ArrayLike | None = None,
+        weights: Sequence[ArrayLike | None] = (None, None, None),
+    ) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
+        signed = as_choice(self.negative, "negative", NEGATIVE) == "allow"
         if not is_lazy(X):
             with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
                 array = validate_data(
@@ -215,8 +225,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     dtype=[np.float64, np.float32],
                     ensure_all_finite=False,
                 )
-            return as_data(array, missing=missing, observed=observed)
-        data = as_data(X, limit, missing, observed)
+            return as_data(array, missing=missing, observed=observed, signed=signed, weights=weights)
+        data = as_data(X, limit, missing, observed, signed, weights)
         if reset:
             self.n_features_in_ = data.shape[1]
             if hasattr(self, "feature_names_in_"):
@@ -234,7 +244,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.negative != "allow"
         tags.input_tags.allow_nan = self.missing == "em"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Self
 
-from ..data import Chunked, Matrix
+from ..data import Chunked, Matrix, at_once
 from ..engine.loop import Result
 from ..engine.options import MAX_ITER, TABLE, with_options
 from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty
 from ..recipes import RECIPES
-from ..recipes.ssnmf import Accelerate
+from ..recipes.ssnmf import Accelerate, Activations, Compress
 from ..runtime.arrays import ArrayLike
+from ..runtime.together import job_of
 from ..statistics import Array
 from .base import Parts, as_output
 from .fits import CallbackSupport, Hooks, best_of_starts, warn_if_exhausted, with_callbacks
@@ -28,7 +29,7 @@ INNER = "recipe_params__"  # prefix of the recipe's own parameters in searches
 class SparseNMF(CallbackSupport, Parts):
     """Nonnegative matrix factorization whose components have exactly the sparsity you specify.
 
-    X ≈ activations · components_, both nonnegative. Each component has unit norm and the given Hoyer sparsity. With
+    X ≈ activations · components, both nonnegative. Each component has unit norm and the given Hoyer sparsity. With
     ``activation_sparsity`` the activations have unit norm instead. With penalties and no sparsity neither does.
 
     Parameters
@@ -43,9 +44,9 @@ class SparseNMF(CallbackSupport, Parts):
     activation_sparsity : like ``sparsity``
         Sparsity of each component's activations over the training samples. It does not apply in `transform`, which
         solves for each sample separately. If ``sparsity`` is given too, the recipe is "bisparse", and the model is
-        activations · scaling_ · components_.
+        activations · ``scaling_`` · components.
     recipe : str, default="ssnmf"
-        The method: the name of a function in `partwise.recipes`.
+        The method: the name of its function, for example "nmfsc" for `partwise.nmfsc`.
     recipe_params : dict, optional
         Parameters that only this recipe has, for example ``{"solver": "pivot"}`` or ``{"nonzeros": 5}``. `set_params`
         and parameter searches can set them one by one, for example as ``recipe_params__nonzeros``.
@@ -53,9 +54,14 @@ class SparseNMF(CallbackSupport, Parts):
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
     accelerate : {"auto", False}, default="auto"
         As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
+    compress : {"auto", False}, default="auto"
+        As in `ssnmf`: whether the first iterations are made on a low-rank X. Other recipes do not use it.
+    activations : {"nonnegative", "simplex"}, default="nonnegative"
+        With "simplex", the activations of each sample sum to 1, as the shares of a mixture do, also in `transform`. The
+        components then carry the scale. For the recipe "ssnmf".
     n_init : int, default=1
-        Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept. Checkpoints need
-        ``n_init=1``.
+        Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
+        loss is kept. Checkpoints need ``n_init=1``.
     verbose : int, default=0
         1 shows a progress line.
 
@@ -68,12 +74,13 @@ class SparseNMF(CallbackSupport, Parts):
         Share of ‖X‖² that each component explains. The shares add up to 1 − (relative error)². With the
         Kullback–Leibler divergence, they add up to `score`, in proportion to the sums of the components' entries.
     reconstruction_err_ : float
-        ‖X − activations · components_‖ (Frobenius) or, as in scikit-learn, √(2·divergence).
+        ‖X − activations · components‖ (Frobenius) or, as in scikit-learn, √(2·divergence).
     seed_ : int or None
         The ``random_state`` that repeats the fit, drawn if none was given; None if a generator was given.
     n_iter_ : int
     loss_curve_ : array
-        ½‖X − model‖² plus penalties, or the divergence, at the start and after each iteration.
+        ½‖X − model‖² plus penalties, or the divergence, at the start and after each iteration; of a compressed fit,
+        from its first iteration on X itself.
     time_curve_ : array
         Seconds since the start of the fit, for each entry of ``loss_curve_``.
     converged_ : bool
@@ -83,7 +90,7 @@ class SparseNMF(CallbackSupport, Parts):
     data_shape_ : tuple
         Shape of X, (samples, features).
     scaling_ : array of shape (n_components, n_components)
-        D in activations · D · components_, for recipes with such a factor.
+        D in activations · D · components, for recipes with such a factor.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -115,9 +122,12 @@ class SparseNMF(CallbackSupport, Parts):
         fixed_components: ArrayLike | None = None,
         fixed_activations: ArrayLike | None = None,
         missing: str = "error",
+        negative: str = "error",
         init: Init = "auto",
         n_init: int = 1,
         accelerate: Accelerate = "auto",
+        compress: Compress = "auto",
+        activations: Activations = "nonnegative",
         max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
@@ -140,9 +150,12 @@ class SparseNMF(CallbackSupport, Parts):
         self.fixed_components = fixed_components
         self.fixed_activations = fixed_activations
         self.missing = missing
+        self.negative = negative
         self.init = init
         self.n_init = n_init
         self.accelerate = accelerate
+        self.compress = compress
+        self.activations = activations
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -168,21 +181,45 @@ class SparseNMF(CallbackSupport, Parts):
             self.recipe_params = (self.recipe_params or {}) | inner
         return self
 
-    def fit(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> SparseNMF:
-        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing."""
-        self.fit_transform(X, observed=observed)
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> SparseNMF:
+        """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing.
+
+        Weights, as in `ssnmf`, are those of the samples, of the features, or (``weights``) of all entries.
+        """
+        self.fit_transform(
+            X, observed=observed, sample_weight=sample_weight, feature_weight=feature_weight, weights=weights
+        )
         return self
 
     @with_callbacks
-    def fit_transform(self, X: ArrayLike, y: object = None, *, observed: ArrayLike | None = None) -> Array:
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        observed: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        feature_weight: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Array:
         """Factorize X and return the activations of its samples."""
-        data = self._validated(X, reset=True, observed=observed)
+        data = self._validated(X, True, observed, (weights, sample_weight, feature_weight))
         recipe, options = self._recipe()
         n_init = as_count(self.n_init, "n_init")
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init} cannot be used with a checkpoint, which holds one fit: set n_init=1")
         hooks = Hooks(self, X, n_init)
-        best = best_of_starts(self, partial(recipe, data, self.n_components, **options), hooks)
+        start = partial(job_of(recipe), data, self.n_components, **options)
+        best = best_of_starts(self, start, at_once(data, as_count(self.n_components, "n_components")), hooks)
         hooks.end()
         activations = self._store(best, data)
         warn_if_exhausted(best)
@@ -208,7 +245,9 @@ class SparseNMF(CallbackSupport, Parts):
         given = {name: value for name, value in given.items() if value is not None}
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
-        given |= {"accelerate": self.accelerate} if "accelerate" in own else {}
+        given |= {name: getattr(self, name) for name in ("accelerate", "compress") if name in own}
+        usual = isinstance(self.activations, str) and self.activations == "nonnegative"
+        given |= {} if usual else {"activations": self.activations}
         if set(given) - own:
             why = " (chosen because both factors are sparse)" if recipe.__name__ != self.recipe else ""
             raise ValueError(
@@ -241,7 +280,7 @@ class SparseNMF(CallbackSupport, Parts):
         if result.encoder is not None:
             size, kind = self.n_components_, data.dtype
             known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
-            solved: Solved | SolvedInChunks = self._solve(data, known)
+            solved: Solved | SolvedInChunks = self._solve(data, known, result.activations)
         else:
             assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
             solved = evaluated(self._with_loss(data), self._parts(), result.activations)

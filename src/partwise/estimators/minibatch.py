@@ -30,6 +30,7 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.together import alone
 from ..statistics import refuse_penalties
 from ..updates import Newton, Sequential
 from .base import Parts, as_output
@@ -112,6 +113,7 @@ class MiniBatchSparseNMF(Parts):
         l2: float | Sequence[float] = 0.0,
         fixed_components: npt.ArrayLike | None = None,
         missing: str = "error",
+        negative: str = "error",
         init: str | npt.ArrayLike = "samples",
         max_iter: int = 20,
         tol: float = TOL,
@@ -131,6 +133,7 @@ class MiniBatchSparseNMF(Parts):
         self.l2 = l2
         self.fixed_components = fixed_components
         self.missing = missing
+        self.negative = negative
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -177,14 +180,14 @@ class MiniBatchSparseNMF(Parts):
         tol, forget = as_amount(self.tol, "tol"), as_amount(self.forget_factor, "forget_factor", 1.0)
         max_time = None if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         shuffle, started = as_switch(self.shuffle, "shuffle"), clock()
-        with interrupts(), progress(self) as line:
+        with interrupts(), progress(self) as lines:
             if isinstance(data, Chunked):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
             epochs = Epochs(self._with_loss(data), self._learner, self._encoder, self._block, size, forget, rng)
-            watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
-            iterate(epochs, watch, order=(1,))
+            watch = Watch(epochs, most, tol, 0.0, max_time, lines(0) if lines else None, started)
+            alone(iterate(epochs, watch, order=(1,)))
         self._store_parts(self._learner.parts.T)
         self.n_iter_, self.n_steps_ = watch.n_iter, epochs.steps
         self.converged_, self.stop_reason_ = watch.converged, watch.stop_reason

@@ -12,20 +12,21 @@ from ..engine.blocks import Block
 from ..engine.online import BatchLearner
 from ..engine.origins import ORIGINS
 from ..engine.validation import as_bytes
-from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative
+from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
 from ..runtime.untrusted import limited
 from ..statistics import Array, Quadratic, Stats
-from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential
+from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential, SumToOne
 from .base import KEPT, kept_names
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .tensor import SparseCP, sparsities
 
 CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF, SparseCP)}
-SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative)}
-BLOCKS = SETS | {c.__name__: c for c in (Block, Coding, Columns, Newton, Path, Pivot, Rows, Sequential)}
+SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex)}
+UPDATES = Coding, Newton, Path, Pivot, Sequential, SumToOne
+BLOCKS = SETS | {c.__name__: c for c in (Block, Columns, Rows, *UPDATES)}
 
 ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of floats, or another type
     "components_": ("r", "m"),
@@ -187,7 +188,7 @@ def checked_block(plain: object, arrays: Mapping[str, Array], r: int) -> Block |
     block = unpacked(plain, arrays, BLOCKS)
     if block is None:
         return None
-    if not isinstance(block, Block) or not isinstance(block.update, Coding | Newton | Path | Pivot | Sequential):
+    if not isinstance(block, Block) or not isinstance(block.update, UPDATES):
         raise ValueError("unknown solver")
     sets = block.sets
     own = (sets.row,) if isinstance(sets, Rows) else sets.sets if isinstance(sets, Columns) else ()

@@ -112,7 +112,7 @@ class BrainNMF(SparseNMF):
         """
         return BrainReport(self.report(**options))
 
-    def _validated(self, X: Any, reset: bool, observed: Any = None) -> Matrix | Chunked:
+    def _validated(self, X: Any, reset: bool, observed: Any = None, weights: Any = (None,) * 3) -> Matrix | Chunked:
         """Convert images to samples × voxels."""
         if reset:
             self.masker_ = self._fitted_masker(X)
@@ -125,7 +125,7 @@ class BrainNMF(SparseNMF):
                 f"standardize={self.standardize!r} subtracts the mean of each voxel, which makes values negative: "
                 "omit it"
             )
-        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, observed)
+        return super()._validated(samples[None] if samples.ndim == 1 else samples, reset, observed, weights)
 
     def _fitted_masker(self, images: Any) -> Any:
         try:

@@ -12,13 +12,18 @@ needs for both conditions on the active set {b > λ}: λ is corrected first, exa
 
 which is linear in μ if h is constant. In an interval, λ = 0 unless Σw then leaves it, and has the sign of the end.
 
-What the passes cannot solve is left to `metric_careful`.
+Where the passes fail, `metric_careful` decides whether multipliers exist. Where they do not (a duality gap), a proximal
+term lifts the smallest curvatures to a level τ: with h′ = max(h, τ) and the last point v,
+
+    ½Σhw² − Σbw ≤ ½Σh′w² − Σ(b + (h′ − h)v)w + const,
+
+with equality at w = v. The right side has a certified minimum if τ is large enough, and there the left side is no
+larger than at v.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -26,12 +31,14 @@ from ..runtime.arrays import Vector
 from ..runtime.compiled import kernel, loop, piece
 from .careful import ROUNDING
 from .fast import SAMPLE_ABOVE, SAMPLE_STEP, sums_about, sums_above
-from .metric_careful import solve_carefully
+from .metric_careful import Plain, solve_carefully
 
 MOST_PASSES = 24
+MOST_CUTS = 3  # passes in which ν would become negative, after which there is probably no solution
+MOST_STEPS = 10  # of the descent without a certificate
+LEAST_LEVEL = 1e-6  # of the lifted curvatures, relative to the largest one
+LEAST_GAIN = 1e-7  # relative decrease of the objective at which the descent ends
 EXACT = 1e-12  # relative error of both conditions at which w is written
-
-Plain = Callable[[Vector, Vector | None, Vector], None]  # (b, near, out): write the nearest point of the set to out
 
 
 def write_in_metric(
@@ -39,8 +46,8 @@ def write_in_metric(
 ) -> bool:
     """Write the minimum of ½Σhw² − Σbw with ``low`` ≤ Σw ≤ ``high`` to ``out``; return whether it is certified.
 
-    ``out`` may be ``near``. ``plain`` projects onto the same set. Without a certificate, the result is a point from which no step of the
-    projected gradient descends, and is no worse than the point of the set nearest to ``near``.
+    ``out`` may be ``near``. ``plain`` projects onto the same set. Without a certificate, the result is no worse than
+    the point of the set nearest to ``near``.
     """
     if h.min() == h.max() or low * low >= b.size * (1 - ROUNDING):  # ‖w‖ = 1, so that a constant metric is none
         plain(b, near, out)
@@ -50,7 +57,12 @@ def write_in_metric(
         return True
     if near is not None and np.may_share_memory(near, out):
         near = near.copy()
-    return solve_by_passes(b, h, low, high, out) or solve_carefully(b, h, low, high, near, out, plain)
+    if solve_by_passes(b, h, low, high, out):
+        return True
+    if not (low == high and lacks_certificate(b, h, low)) and solve_carefully(b, h, low, high, near, out, plain):
+        return True
+    descend(b, h, low, high, near, out, plain)
+    return False
 
 
 def write_single(b: Vector, h: Vector, near: Vector | None, out: Vector) -> None:
@@ -76,6 +88,66 @@ def solve_by_passes(b: Vector, h: Vector, low: float, high: float, out: Vector) 
     return bool(total == k and (low == high or threshold * (k - low) >= threshold * (high - k)))
 
 
+def lacks_certificate(b: Vector, h: Vector, k: float) -> bool:
+    """Whether it is certain that no multipliers certify a minimum: ‖w‖ < 1 even for ν → 0, with b < λ where h is least.
+
+    ‖w‖ falls as ν grows, and entries with the least h vanish for ν → 0 if their b is below λ.
+    """
+    a, square = limit(b, h, h.min(), k)
+    return bool(square < 1 - 1e-9 and b[h == h.min()].max() < a)
+
+
+@np.errstate(all="ignore")
+def descend(b: Vector, h: Vector, low: float, high: float, near: Vector | None, out: Vector, plain: Plain) -> None:
+    """Write the end of a descent that begins at the best of a few points, among them the one nearest to ``near``."""
+    top = float(h.max())
+    unit = max(float(np.abs(b).max()), top)
+    b, h, top = b.astype(float) / unit, h.astype(float) / unit, top / unit
+
+    def projected(point: Vector, near: Vector | None = None) -> Vector:
+        y = np.empty(b.size)
+        plain(point.astype(float), near, y)
+        return y
+
+    single = np.zeros(b.size)
+    single[np.argmin(0.5 * h - b)] = 1
+    starts = [projected(x) for x in (b, b / (h + h.mean()), single, *([] if near is None else [near]))]
+    w = min(starts, key=lambda w: objective(b, h, w))
+    value, moved, pulled, lifted = objective(b, h, w), np.empty(b.size), np.empty(b.size), np.empty(b.size)
+    for _ in range(MOST_STEPS):
+        level = max(float(np.einsum("i,i,i", h, w, w)), LEAST_LEVEL * top)
+        lift(b, h, w, level, lifted, pulled)
+        while level < top and not solve_by_passes(pulled, lifted, low, high, moved):
+            level *= 2
+            lift(b, h, w, min(level, top), lifted, pulled)
+        if level >= top:  # the metric is constant
+            plain(pulled, w, moved)
+        gain = value - objective(b, h, moved)
+        if gain > 0:
+            w, moved, value = moved, w, value - gain
+        if not gain > LEAST_GAIN * abs(value):
+            break
+    out[:] = w
+
+
+@kernel
+def lift(b: Vector, h: Vector, w: Vector, level: float, lifted: Vector, pulled: Vector) -> None:
+    """lifted ← max(h, level) and pulled ← b + (lifted − h)·w"""
+    for i in range(b.size):
+        up = max(h[i], level)
+        lifted[i] = up
+        pulled[i] = b[i] + (up - h[i]) * w[i]
+
+
+@kernel
+def objective(b: Vector, h: Vector, w: Vector) -> float:
+    """½Σhw² − Σbw"""
+    total = 0.0
+    for i in range(b.size):
+        total += (0.5 * h[i] * w[i] - b[i]) * w[i]
+    return total
+
+
 def first_guess(b: Vector, h: Vector, least: float, k: float) -> tuple[float, float]:
     """(λ, ν) to start from: for long vectors those of every 32nd entry, whose sums have that share; or NaN."""
     if b.size < SAMPLE_ABOVE:
@@ -96,7 +168,7 @@ def solve(
 
     With k = NaN, λ = 0. The passes start from (a, nu), or from the solution for a constant metric if these are NaN.
     """
-    free, found = math.isnan(k), False
+    free, found, cuts = math.isnan(k), False, 0
     if math.isnan(nu):
         a, nu = constant_solution(b, h, least, k, square)
     for _ in range(MOST_PASSES):
@@ -118,11 +190,44 @@ def solve(
         q1 -= move * q0
         bend = r2 if free else r2 - q1 * q1 / p0
         step = (q2 - centre) * (math.sqrt(max(q2 - centre, 0.0) / wanted) - 1) / bend
-        step = max(step, -0.9 * nu)
+        if step < -0.9 * nu:
+            step, cuts = -0.9 * nu, cuts + 1
+            if cuts > MOST_CUTS:
+                break
         if not free:
             a += move - step * q1 / p0
         nu += step
     return (a, nu, k) if found else (math.nan, math.nan, math.nan)
+
+
+@kernel
+def limit(b: Vector, h: Vector, least: float, k: float) -> tuple[float, float]:
+    """(λ, Σw²) of w with Σw = ``k`` for ν = 0 and without the entries with the least h; NaN after too many passes."""
+    a, before = np.float64(b[0]), -1
+    for i in range(b.size):
+        a = min(a, np.float64(b[i]))
+    a -= 1e-3 * abs(a)
+    for _ in range(2 * MOST_PASSES):
+        d, p0, p1, q2 = limit_sums(b, h, a, least)
+        if d == before and abs(p1 - k) <= EXACT * k:
+            return a, q2
+        a, before = a + (p1 - k) / p0, d
+    return math.nan, math.nan
+
+
+@loop
+def limit_sums(b: Vector, h: Vector, a: float, least: float) -> tuple[int, float, float, float]:
+    """The number of entries with t = b − a > 0 and 1/ρ = h − least > 0, and Σρ, Σρt and Σρ²t² over them."""
+    d, p0, p1, q2 = 0, 0.0, 0.0, 0.0
+    for i in range(b.size):
+        t = b[i] - a
+        rho = 1.0 / (h[i] - least)
+        rho = rho if t > 0 and h[i] > least else 0.0
+        p0 += rho
+        p1 += rho * t
+        q2 += rho * t * rho * t
+        d += rho > 0
+    return d, p0, p1, q2
 
 
 @piece

@@ -7,8 +7,7 @@ as ν grows, so that a bracketed Newton iteration finds ‖w(ν)‖ = 1. The lim
 - If the limit's norm is at least 1, there is, and w is the global minimum.
 - Else an entry with the smallest h may be larger than in the limit only if its b equals λ. If several such ties, or an
   open interval, leave room for ‖w‖ = 1, all these points are global minima, and ``near`` decides.
-- Else no multipliers certify a minimum (a duality gap). Projected gradient steps, each of which descends, then lead to
-  a stationary point.
+- Else no multipliers certify a minimum (a duality gap).
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from .careful import sparse_opt_select
 NEGLIGIBLE = 1e-40  # differences of b and of h that are zero beside the larger of their ranges
 CLOSE = 1e-14
 MOST_TRIALS = 200
-MOST_STEPS = 100
-LEAST_GAIN = 1e-12  # relative decrease of the objective at which the gradient steps end
 
 Plain = Callable[[Vector, Vector | None, Vector], None]  # (b, near, out): write the point of the set nearest to b
 
@@ -35,7 +32,7 @@ Plain = Callable[[Vector, Vector | None, Vector], None]  # (b, near, out): write
 def solve_carefully(
     b: Vector, h: Vector, low: float, high: float, near: Vector | None, out: Vector, plain: Plain
 ) -> bool:
-    """Write the solution to ``out``, which may be ``near``; return whether it is certified as the global minimum."""
+    """Write the global minimum to ``out`` and return True, or return False if no multipliers certify one."""
     exponent = int(np.frexp(max(float(np.abs(b).max()), float(h.max())))[1])
     b, h = np.ldexp(b.astype(float), -exponent), np.ldexp(h.astype(float), -exponent)
     problem = MetricProblem.of(b, h - h.min(), low, high)
@@ -46,7 +43,6 @@ def solve_carefully(
     if w @ w < 1:
         tied = problem.with_ties(w, near)
         if tied is None:
-            out[:] = descend(b, h, best_start(b, h, near, w, out, plain), out, plain)
             return False
         out[:] = tied
         return True
@@ -158,36 +154,3 @@ def onto(w: Vector, k: float) -> Vector:
     moved = np.zeros_like(w)
     moved[support] = np.maximum(k / d + slope * apart, 0)
     return moved
-
-
-def objective(b: Vector, h: Vector, w: Vector) -> float:
-    """½Σhw² − Σbw."""
-    return float(w @ (0.5 * h * w - b))
-
-
-def best_start(b: Vector, h: Vector, near: Vector | None, limit: Vector, out: Vector, plain: Plain) -> Vector:
-    """The best of a few points of the set, among them the one nearest to ``near``."""
-    single = np.zeros_like(b)
-    single[np.argmin(0.5 * h - b)] = 1
-    found = []
-    for point in (*([] if near is None else [near.astype(float)]), b, limit, single):
-        plain(point.astype(out.dtype), None, out)
-        found.append(out.astype(float))
-    return min(found, key=lambda w: objective(b, h, w))
-
-
-def descend(b: Vector, h: Vector, w: Vector, out: Vector, plain: Plain) -> Vector:
-    """Descend from ``w`` by projected gradient steps of length 1/L. L = max h always descends; less may do as well."""
-    value, largest = objective(b, h, w), float(h.max())
-    size = largest / 64
-    for _ in range(MOST_STEPS):
-        plain((w + (b - h * w) / size).astype(out.dtype), w.astype(out.dtype), out)
-        moved = out.astype(float)
-        gain = value - objective(b, h, moved)
-        if gain > 0:
-            w, value = moved, value - gain
-        if gain <= LEAST_GAIN * abs(value):
-            if size == largest:
-                break
-            size = min(4 * size, largest)
-    return w

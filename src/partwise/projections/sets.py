@@ -283,6 +283,27 @@ class AtMost(Metric):
 
 
 @dataclass(frozen=True)
+class Simplex(Checked):
+    """{y ≥ 0, Σy = 1}.
+
+    The nearest point is (b − a)₊ for the threshold a at which it sums to 1.
+
+    Examples
+    --------
+    >>> Simplex()([1.0, 0.5, -2.0])
+    array([0.75, 0.25, 0.  ])
+    """
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        with np.errstate(over="ignore"):
+            x = np.maximum(b.astype(float) - float(b.max()), -2.0)  # entries further below the largest one are zero
+        down = np.sort(x)[::-1]
+        thresholds = (np.cumsum(down) - 1) / np.arange(1, x.size + 1)
+        y = np.maximum(x - thresholds[np.count_nonzero(down > thresholds) - 1], 0)
+        out[:] = y / y.sum()
+
+
+@dataclass(frozen=True)
 class FreeNorm(Checked):
     """{t·y: t > 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
 

@@ -13,7 +13,7 @@ from ..data import Tensor, as_tensor
 from ..engine.blocks import Block, nonnegative_encoder
 from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
-from ..engine.options import Keywords
+from ..engine.options import WEIGHTS, Keywords
 from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
@@ -25,8 +25,20 @@ from ..updates import Columns, Pivot, Sequential, Sets
 from .task import Task, spelled_out
 
 
-@partial(spelled_out, without=("loss", "memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
-def cp(
+@partial(
+    spelled_out,
+    without=(
+        "loss",
+        "memory_limit",
+        "fixed_components",
+        "fixed_activations",
+        "missing",
+        "negative",
+        *WEIGHTS,
+        "observed",
+    ),
+)
+async def cp(
     X: Any,
     n_components: int,
     *,
@@ -95,7 +107,9 @@ def cp(
     else:
         data, last, more = None, free, []
     order = (*others, last)
-    result = task.run(blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False)
+    result = await task.run(
+        blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False
+    )
     factors = result.factors[: len(shape)]
     weights = split_weights(factors, sets)
     if free is None:

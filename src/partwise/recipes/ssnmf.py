@@ -7,15 +7,30 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from ..data import WeightedDense
 from ..engine.blocks import Block
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
-from ..projections import Method
-from ..updates import Gradient, Greedy, Multiplicative, Newton, Pivot, Sequential, Update
+from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
+from ..updates import (
+    Columns,
+    Gradient,
+    Greedy,
+    Multiplicative,
+    Newton,
+    Pivot,
+    Rows,
+    Sequential,
+    SumToOne,
+    Update,
+    Weighted,
+)
 from .task import Task, recipe
 
 Accelerate = Literal["auto", False]
+Compress = Literal["auto", False]
+Activations = Literal["nonnegative", "simplex"]
 Solver = Literal["hals", "multiplicative", "gradient", "greedy", "pivot"]
 
 SOLVERS: dict[str, Callable[[int], Update]] = {
@@ -28,10 +43,11 @@ SOLVERS: dict[str, Callable[[int], Update]] = {
 
 SWEEPS = ("activation_sweeps", "component_sweeps")
 KL_SWEEPS = 2  # with the Kullback–Leibler divergence; benchmarks/kl.py
+WEIGHTED_SWEEPS = (3, 2)  # with a single sweep, more fits to few entries end in poor local minima
 
 
 @recipe
-def ssnmf(
+async def ssnmf(
     X: Any,
     n_components: int,
     *,
@@ -43,6 +59,8 @@ def ssnmf(
     component_sweeps: int | None = None,
     activation_sweeps: int | None = None,
     accelerate: Accelerate = "auto",
+    compress: Compress = "auto",
+    activations: Activations = "nonnegative",
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
@@ -76,7 +94,14 @@ def ssnmf(
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
         does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
         does. If X is read in chunks, the activations then take three times the memory. Fits with the
-        Kullback–Leibler divergence are not accelerated.
+        Kullback–Leibler divergence are neither accelerated nor compressed.
+    compress : {"auto", False}
+        Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
+        X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a start by name and
+        without penalties, if the shape of X promises a gain and its singular values decay; False never does.
+    activations : {"nonnegative", "simplex"}
+        With "simplex", the activations of each sample sum to 1: they are the shares of a mixture, and are solved
+        exactly. The components then carry the scale, also if they have a sparsity.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
@@ -94,38 +119,48 @@ def ssnmf(
     """
     faithful = as_switch(faithful, "faithful")
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
-    faster = as_accelerate(accelerate) and hals and not faithful
+    faster = auto(accelerate, "accelerate") and hals and not faithful
+    cheaper = auto(compress, "compress") and faster
     task = Task(X, n_components, options, divergence=True)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
-    penalties = as_penalties(l1, l2, sets)
+    mixed = as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex"
+    penalised = [any(as_penalty(given, name)) for given, name in ((l1, "l1"), (l2, "l2"))]
     if task.divergence:
         refused = {
             "faithful": faithful,
             "solver": solver is not None,
             "activation_sparsity": activation_sparsity is not None,
-            "l1": any(as_penalty(l1, "l1")),
-            "l2": any(as_penalty(l2, "l2")),
+            "activations='simplex'": mixed,
+            "l1": penalised[0],
+            "l2": penalised[1],
         }
         for name in (name for name, given in refused.items() if given):
             raise ValueError(f"{name} is not available with loss={task.options['loss']!r}: omit it")
-        given = zip((activation_sweeps, component_sweeps), SWEEPS, strict=True)
-        counts = [KL_SWEEPS if asked is None else as_count(asked, name) for asked, name in given]
-        updates = [Newton(count) for count in counts]
-        return task.run([*map(Block, updates, sets)], before=(0,), init="auto", scaled=0)
+        return await of_counts(task, sets, (activation_sweeps, component_sweeps))
+    if mixed:
+        given = (activation_sparsity, activation_sweeps) != (None, None)
+        if given or faithful or not hals or any(penalised):
+            raise ValueError("activations='simplex' is solved exactly: omit other options of the activations")
+        return await mixture(task, sets[1], component_sweeps)
+    penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
-        if sets[mode].nonnegative:
+        if isinstance(task.data, WeightedDense):
+            if faithful or not hals:
+                raise ValueError("weights need solver='hals' and faithful=False: omit both")
+            update: Update = Weighted(WEIGHTED_SWEEPS[mode] if asked is None else as_count(asked, SWEEPS[mode]))
+        elif sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
             update = as_solver(usual if solver is None else solver, asked, cheap, SWEEPS[mode])
         else:
             sweeps = cheap if asked is None else as_count(asked, SWEEPS[mode])
             update = Sequential(sweeps, "random" if faithful else "fixed", seed)
         blocks.append(Block(update, sets[mode], *penalties[mode]))
-    return task.run(
+    return await task.run(
         blocks,
         order=(first, 1 - first),
         before=() if faithful else (1 - first,),
@@ -134,13 +169,29 @@ def ssnmf(
         tol=0.0 if faithful else TOL,
         revive=not faithful,
         accelerate=faster,
+        compress=cheaper,
     )
 
 
-def as_accelerate(value: object) -> bool:
-    """Whether factors may be extrapolated."""
+async def of_counts(task: Task, sets: Sequence[Columns], sweeps: Sequence[int | None]) -> Result:
+    """Fit by the Kullback–Leibler divergence."""
+    given = zip(sweeps, SWEEPS, strict=True)
+    counts = [KL_SWEEPS if asked is None else as_count(asked, name) for asked, name in given]
+    return await task.run([*map(Block, map(Newton, counts), sets)], before=(0,), init="auto", scaled=0)
+
+
+async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
+    """Fit components of free norm, and activations that sum to 1 for each sample."""
+    free = Columns(tuple(FreeNorm(s) if isinstance(s, Hoyer | HoyerBetween) else s for s in sets))
+    steps = task.sweeps(1) if sweeps is None else as_count(sweeps, "component_sweeps")
+    blocks = [Block(SumToOne(), Rows(Simplex(), task.r)), Block(Sequential(steps), free)]
+    return await task.run(blocks, before=(0,), scaled=1, revive=False)
+
+
+def auto(value: object, name: str) -> bool:
+    """Whether an option is left to the method: "auto" or, what some may write, True."""
     if not isinstance(value, str | bool | np.bool_) or value not in ("auto", True, False):
-        raise ValueError(f"accelerate={value!r}: give 'auto' or False")
+        raise ValueError(f"{name}={value!r}: give 'auto' or False")
     return bool(value)
 
 

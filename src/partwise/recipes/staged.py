@@ -8,60 +8,91 @@ unconstrained components, and if their sparsity is raised in steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..data import Held, Matrix
+from ..data import Chunked, Matrix
 from ..engine.blocks import Block
-from ..engine.natural import Natural
-from ..engine.starts import Factors
+from ..engine.solving import Solved, solve_activations
+from ..engine.starts import Factors, Given, Knowledge
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
-from ..statistics import Array, gram
-from ..updates import Columns, Kept, Partly, Sequential, Sets, Update
+from ..runtime.together import Job
+from ..statistics import Array, as_factor, gram
+from ..updates import Columns, Kept, Known, Partly, Sequential, Sets, Update
 
-ShortFit = Callable[[Factors, Sequence[Block], int], Factors]  # factors, blocks, iterations → factors
+ShortFit = Callable[[Factors, Sequence[Block], int], Job[Factors]]  # factors, blocks, iterations → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
+SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
-FREE, STAGES, EACH = 40, 4, 5  # iterations without the constraint; then stages of so many iterations
+FREE = 10, 10  # iterations without the constraint; the second half if more sparsity is requested than that gives
+STAGES, EACH = 4, 5  # stages of so many iterations
+FAR = 0.2  # above the sparsity without the constraint, the requested one is reached in stages
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
-MARGIN, FAR = 0.05, 0.2  # below the usual sparsity, a constraint is easy to meet; far above it, it is met in stages
 
 
-def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
+async def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     """Initial factors from a few iterations at each of several lower sparsities."""
     first = [b.sets.relaxed(GRADUAL[0]) for b in blocks]
     factors = start("samples", first)
     for share in GRADUAL if first != [b.sets for b in blocks] else ():
         relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-        factors = fit(projected(factors, relaxed), relaxed, 10)
+        factors = await fit(projected(factors, relaxed), relaxed, 10)
     return projected(factors, blocks)
 
 
-def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Callable[[], Natural | None]) -> Factors:
-    """Initial factors for two blocks, of which at most one has sparse columns.
+async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
+    """Initial factors for two blocks, of which one has sparse columns.
 
-    If the requested sparsity is at most that of unconstrained components, these are samples. Otherwise they come from
-    a short fit without the constraint. Different levels go to the components that they suit best, and a level far
-    above the sparsity of these components is reached in stages.
+    A few iterations without the constraint lead from samples to components whose sparsity is known, and a few more if
+    that is below the requested one. Different levels go to the components that they suit best. A level far above the
+    sparsity of these components is reached in stages.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
-    if not levels(sets[mode]) or not demanding(sets[mode], mode, natural):
-        return start("samples", sets)
-    free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
-    factors = fit(start("samples", [b.sets for b in free]), free, FREE)
-    factors = assigned(factors, sets, mode)
-    usual = np.nan_to_num(hoyer_sparsity(factors[mode], axis=0))
     asked = levels(sets[mode])
-    far = not differ([*asked.values()]) and max(asked.values()) > np.median(usual[[*asked]]) + FAR
-    for stage in range(1, STAGES + 1) if far else ():
+    listed = differ([sets[mode][j] for j in range(len(sets[mode])) if j not in sets[mode].kept])
+    highest = np.inf if listed else max(asked.values())
+    free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
+    factors = start("samples", [b.sets for b in free])
+    for iterations in FREE:
+        factors = await fit(factors, free, iterations)
+        found = np.nan_to_num(hoyer_sparsity(factors[mode], axis=0))
+        middle = np.median(found[[*asked]])
+        if highest <= middle:
+            break
+    for stage in range(1, STAGES + 1) if middle + FAR < highest < np.inf else ():
         raised = [*blocks]
-        raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], usual, stage / (STAGES + 1)))
-        factors = fit(projected(factors, raised), raised, EACH)
-    return projected(factors, blocks)
+        raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], found, stage / (STAGES + 1)))
+        factors = await fit(projected(factors, raised), raised, EACH)
+    return projected(assigned(factors, sets, mode), blocks)
+
+
+def excerpt(data: Matrix | Chunked, known: Knowledge, rng: np.random.Generator) -> tuple[Matrix, list[Known | None]]:
+    """Some samples in memory, and what is known about their factors; all if X is small, or in memory and incomplete."""
+    n, m = data.shape
+    most = max(SAMPLES, ENTRIES // m)
+    if isinstance(data, Matrix) and (n <= most or not data.complete):
+        return data, [*known]
+    which = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+    if isinstance(data, Chunked):
+        data.check()
+    given = known[0]
+    return data.subset(which), [None if given is None else replace(given, columns=given.columns[which]), known[1]]
+
+
+def for_all_samples(factors: Factors, blocks: Sequence[Block], data: Matrix | Chunked, known: Known | None) -> Factors:
+    """Initial factors, given those of an excerpt. The activations of the other samples take one pass over X."""
+    activations, parts = factors
+    if len(activations) == data.shape[0]:
+        assert isinstance(data, Chunked)
+        return [data.hold(Given(activations), parts.shape[1]), parts]
+    solved = solve_activations(data, parts, known=known)
+    if isinstance(solved, Solved):
+        return [blocks[0].sets.project(as_factor(solved.activations, data.dtype)), parts]
+    return [solved.summed[0], parts]
 
 
 def least_squares(update: Update, sweeps: int) -> Update:
@@ -76,18 +107,6 @@ def levels(sets: Sets) -> dict[int, float]:
     return {j: level for j, level in found.items() if level is not None}
 
 
-def demanding(sets: Sets, mode: int, natural: Callable[[], Natural | None]) -> bool:
-    """Whether a requested sparsity is above that of unconstrained components, or differs between components."""
-    asked = levels(sets)
-    if differ([sets[j] for j in range(len(sets)) if j not in sets.kept]):
-        return True
-    found = natural()
-    if found is None:
-        return False
-    usual = found.sparsity if mode else found.activation_sparsity
-    return bool(usual.size) and max(asked.values()) > float(np.median(usual)) - MARGIN
-
-
 def differ(some: Sequence[object]) -> bool:
     """Whether these are not all equal."""
     return any(one != some[0] for one in some[1:])
@@ -98,17 +117,17 @@ def unconstrained(sets: Sets) -> Columns:
     return Columns(tuple(s if isinstance(s, Kept) else Nonnegative() for s in (sets[j] for j in range(len(sets)))))
 
 
-def at_least(sets: Sets, usual: Array, share: float) -> Columns:
-    """Intervals whose lower ends lie between the ``usual`` sparsity of each column and the requested one."""
+def at_least(sets: Sets, found: Array, share: float) -> Columns:
+    """Intervals whose lower ends lie between the sparsity ``found`` of each column and the requested one."""
     raised = [sets[j] for j in range(len(sets))]
     for j, level in levels(sets).items():
-        raised[j] = HoyerBetween(min(level, usual[j] + share * max(level - usual[j], 0)), None)
+        raised[j] = HoyerBetween(min(level, found[j] + share * max(level - found[j], 0)), None)
     return Columns(tuple(raised))
 
 
 def projected(factors: Factors, blocks: Sequence[Block]) -> Factors:
-    """Project factors to the sets of their blocks. Activations that stay with their chunks are in their sets."""
-    return [f if isinstance(f, Held) else b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+    """Project factors to the sets of their blocks."""
+    return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
 
 
 def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
@@ -139,23 +158,4 @@ def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
     rows, places = linear_sum_assignment(costs)
     order = np.arange(len(sets[mode]))
     order[free[places]] = free[rows]
-    return [reordered(f, order) for f in factors]
-
-
-def reordered(factor: Array | Held, order: Array) -> Array | Held:
-    """A factor with its columns in this order."""
-    if isinstance(factor, Held):
-        factor.sweep(Reorder(order))
-        return factor
-    return np.asfortranarray(factor[:, order])
-
-
-@dataclass(frozen=True)
-class Reorder:
-    """A step that reorders the columns of the activations."""
-
-    order: Array
-
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, int]:
-        """Return the reordered activations."""
-        return np.asfortranarray(activations[:, self.order]), 0
+    return [np.asfortranarray(f[:, order]) for f in factors]

@@ -5,22 +5,24 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, Literal, TypeVar, cast
+from functools import wraps
+from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, as_data, check_seen, with_divergence
+from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
+from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
-from ..engine.natural import ROUGHLY, advise, natural_fit
-from ..engine.options import FIRST, TABLE, TOL, Keywords, entries, full_docstring, parameters
+from ..engine.natural import ROUGHLY, advise
+from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
-from ..engine.starts import Factors, scale_to, starting_factors
+from ..engine.starts import Factors, Given, scale_to, starting_factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -37,13 +39,16 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.threads import fitting_threads
+from ..runtime.together import Job, job_of, single
 from ..statistics import gram
-from ..updates import Columns, Sequential, Sets
-from .staged import CLOSE, automatic, gradual, least_squares
+from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
+from .staged import CLOSE, automatic, excerpt, for_all_samples, gradual, least_squares, levels
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
-Function = TypeVar("Function", bound=Callable[..., Result])
+P = ParamSpec("P")
+COMPRESSIBLE = ("auto", "samples", "random", "gradual")  # starts after which a fit may begin on a low-rank X
 
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -53,16 +58,18 @@ IN_CHUNKS = (
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
 
+NO_WEIGHTS = "weights are not available for this method, or with known components: use ssnmf"
 
-def recipe(function: Function) -> Function:
+
+def recipe(function: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
     """Register a function as a recipe for matrices, and add the options to its signature and docstring."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
-def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """Add the options, except those in ``without``, to the signature and docstring of a function.
+def spelled_out(function: Callable[P, Coroutine[Any, Any, Result]], without: Sequence[str] = ()) -> Callable[P, Result]:
+    """Add the options, except those in ``without``, to the signature and docstring of a recipe, and make it `single`.
 
     X, n_components and the result are added to the docstring, too. Unknown options raise TypeError.
     """
@@ -71,17 +78,30 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
     shared = [p for p in parameters() if p.name not in without]
     names = [p.name for p in own + shared]
 
+    @single
     @wraps(function)
-    def checked(*args: Any, **options: Any) -> Result:
+    async def checked(*args: P.args, **options: P.kwargs) -> Result:
         unknown = ", ".join(sorted(set(options) - set(names)))
         if unknown:
             raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
-        return function(*args, **options)
+        return await function(*args, **options)
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
     checked.__doc__ = full_docstring(function.__doc__, FIRST, entries(signature), "Result")
-    return cast(Function, checked)
+    return checked
+
+
+def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
+    """Validate X and wrap it as data, as the options say."""
+    missing = as_choice(options["missing"], "missing", ("error", "em")) == "em"
+    signed = as_choice(options["negative"], "negative", NEGATIVE) == "allow"
+    limit = as_bytes(options["memory_limit"], "memory_limit")
+    weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
+    data = as_data(X, limit, missing, options["observed"], signed, weights)
+    if not data.complete:
+        check_seen(data.counts(1))
+    return data
 
 
 class Task:
@@ -92,6 +112,7 @@ class Task:
     """
 
     data: Matrix | Chunked | Tensor
+    near: Matrix | Chunked | Tensor  # what is fitted at the moment: X, or a low-rank X in its place
 
     def __init__(self, X: Any, n_components: int, options: Keywords, divergence: bool = False) -> None:
         self.started = clock()
@@ -110,11 +131,11 @@ class Task:
             check_place(self.checkpoint)
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
-        self.data = self.read(X)
+        self.near = self.data = self.read(X)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
-        if self.r > min(self.data.shape[:2]):
+        if len(self.data.shape) == 2 and self.r > min(self.data.shape):  # the rank of a tensor may exceed its sides
             n, which = min(zip(self.data.shape, ("samples", "features"), strict=False))
             warn_user(f"n_components={self.r}, but X has only {n} {which}: use at most {n} components", UserWarning)
         self.rng = as_generator(self.options["random_state"])
@@ -131,13 +152,9 @@ class Task:
 
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
-        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
-        if not data.complete:
-            check_seen(data.counts(1))
-        return data
+        return as_matrix(X, self.options)
 
-    def run(
+    async def run(
         self,
         blocks: Sequence[Block],
         *,
@@ -151,31 +168,55 @@ class Task:
         revive: bool = True,
         balance: bool = True,
         accelerate: bool = False,
+        compress: bool = False,
         parameters: Mapping[str, Any] | None = None,
     ) -> Result:
         """Fit ``blocks`` to ``data`` (by default that of the task), with the recipe's defaults.
 
         ``more`` are further factors. ``scaled`` is the mode whose factor is scaled such that a start by name has the
-        norm of X. ``parameters`` identify the fit in a checkpoint, beyond the blocks and the shape of X.
+        norm of X. With ``compress``, an accelerated fit may begin on a low-rank X. ``parameters`` identify the fit in a
+        checkpoint, beyond the blocks and the shape of X.
         """
         limits = self.limits(tol)
+        other = with_divergence(self.data) if self.divergence and data is None else data
         accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
         blocks = self.partly(blocks, plain=data is None)
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
+        compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
+        if isinstance(self.data, WeightedDense):
+            self.check_weighted(blocks, limits)
         if not self.data.complete:
             self.check_missing(order, name)
+        if self.data.signed:
+            check_signed(blocks, data is None or data.squared)
         if self.resumed is None and not self.divergence:
             advise(self.data, blocks[1].sets)
-        fitted = self.with_loss() if data is None else data
 
-        def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
-            how = {"data": fitted, "accelerate": accelerate, "balance": balance} | limits
-            return factorize(
-                factors=factors, blocks=blocks, order=order, before=before, revive=revive, started=self.started, **how
+        async def fit(
+            factors: Factors,
+            blocks: Sequence[Block],
+            *,
+            source: Matrix | None = None,
+            before: Sequence[int] = before,
+            balance: bool = balance,
+            accelerate: bool = accelerate,
+            **limits: Any,
+        ) -> Result:
+            return await job_of(factorize)(
+                source or other or self.near,
+                factors,
+                blocks,
+                order=order,
+                before=before,
+                revive=revive,
+                balance=balance,
+                accelerate=accelerate,
+                started=self.started,
+                **limits,
             )
 
         sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
@@ -193,58 +234,94 @@ class Task:
             accelerate,
             factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
             ({"loss": "kullback-leibler"} if self.divergence else {}) | dict(parameters or {}),
+            compress,
         )
         if self.resumed is not None:
             self.resumed.check(problem)
             self.resumed.check_known(self.known)
         with interrupts() as interrupted:
+            extra: dict[str, Any] = {}
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
-            elif name in ("gradual", "auto"):
-                factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
             else:
-                factors = [*self.scaled_start(start, sets, scaled), *more]
+                few = self.compressed(blocks, limits) if compress else None
+                if name in ("gradual", "auto"):
+                    factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
+                else:
+                    factors = [*self.scaled_start(start, sets, scaled), *more]
+                if few is not None:
+                    factors, extra = self.returned(await fit(factors, blocks, **few))
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+            result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
         encoder = self.encoder(blocks[0]) if data is None or data.squared else None
         loss = "kullback-leibler" if self.divergence else "squared"
         return replace(result, encoder=encoder, seed=self.seed, loss=loss)
 
-    def with_loss(self) -> Sliced | Chunked:
-        """X with the loss of the fit."""
-        return with_divergence(self.data) if self.divergence else self.data
-
-    def staged(
+    async def staged(
         self,
         name: str,
         blocks: Sequence[Block],
         more: Sequence[Any],
         scaled: int | None,
-        fit: Callable[..., Result],
+        fit: Callable[..., Job[Result]],
         limits: Mapping[str, Any],
         interrupted: Sequence[int],
     ) -> Factors:
         """Return initial factors from short fits. After Ctrl-C or max_time, the remaining ones are left out."""
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY, "collect": False}
+        sparse = any(levels(b.sets) for b in blocks)
+        if name == "auto" and not (sparse or self.divergence):
+            return self.scaled_start("samples", [b.sets for b in blocks], scaled)
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
+        if name == "auto" and self.divergence:  # fits with the squared loss
+            few |= {"accelerate": self.data.complete, "balance": False}
+            blocks = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
+        some = copy(self)
+        if name == "auto" and not isinstance(self.near, Tensor):
+            some.near, some.known = excerpt(self.near, self.known, self.rng)
+            few["source"] = some.near
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
-            return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
+            return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
-        def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
+        async def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
-            return factors if interrupted or over else fit(factors, blocks, max_iter=iterations, **few).factors
+            if interrupted or over:
+                return factors
+            return (await fit(factors, blocks, max_iter=iterations, **few)).factors
 
         if name == "gradual":
-            return gradual(blocks, start, short)
+            return await gradual(blocks, start, short)
+        factors = await automatic(blocks, start, short) if sparse else start("samples", [b.sets for b in blocks])
+        if self.divergence:
+            factors = await short(factors, blocks, CLOSE)
+        if some.near is self.near:
+            return factors
+        assert not isinstance(self.near, Tensor)
+        with fitting_threads(self.near.size * self.r, limits["n_threads"]):
+            return for_all_samples(factors, blocks, self.near, self.known[0])
+
+    def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
-        natural = partial(natural_fit, self.data, self.r)
-        if not self.divergence:
-            return automatic(blocks, start, short, natural)
-        few |= {"data": self.data, "accelerate": self.data.complete, "balance": False}
-        squared = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
-        return short(automatic(squared, start, short, natural), squared, CLOSE)
+        most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
+        sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
+        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
+        memory = as_bytes(self.options["memory_limit"], "memory_limit")
+        low = low_rank(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"]) if many else None
+        if low is None:
+            return None
+        self.near = low
+        half = None if limits["max_time"] is None else limits["max_time"] / 2
+        return {**limits, "max_iter": many, "max_time": half, "callback": None}
+
+    def returned(self, first: Result) -> tuple[Factors, dict[str, Any]]:
+        """Return to X, with the factors of the low-rank X; activations go to their chunks. Also what changes there."""
+        self.near = self.data
+        activations, parts = first.factors
+        held = self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations
+        return [held, parts], {"compressed": first.n_iter, "before": ()}
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
@@ -275,6 +352,8 @@ class Task:
         """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
+        if isinstance(self.data, WeightedDense):
+            raise ValueError(NO_WEIGHTS)
         if not self.data.complete:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
@@ -291,6 +370,13 @@ class Task:
         if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
 
+    def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
+        """Raise ValueError for what is not available with weights."""
+        if not all(isinstance(b.update, Weighted) for b in blocks):
+            raise ValueError(NO_WEIGHTS)
+        if limits["kkt_tol"]:
+            raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
+
     def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
         if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss would need another pass
@@ -306,15 +392,15 @@ class Task:
             for mode in range(len(factors)):
                 if mode != scaled and sets[mode].scale_free:
                     give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
-            scale_to(self.data, factors, scaled, kept)
+            scale_to(self.near, factors, scaled, kept)
         return factors
 
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
-        assert not isinstance(self.data, Tensor)
-        factors = starting_factors(start, self.data, self.r, sets, self.rng, self.known)
-        if isinstance(self.data, Matrix) and self.data.unseen.size:  # samples without any observed entry
-            factors[0][self.data.unseen] = 0
+        assert not isinstance(self.near, Tensor)
+        factors = starting_factors(start, self.near, self.r, sets, self.rng, self.known)
+        if isinstance(self.near, Matrix) and self.near.unseen.size:  # samples without any observed entry
+            factors[0][self.near.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
                 self.known[0].put(factors[0])
@@ -339,3 +425,11 @@ class Task:
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None
+
+
+def check_signed(blocks: Sequence[Block], squared: bool) -> None:
+    """Raise ValueError for losses and updates that need X ≥ 0."""
+    if not squared:
+        raise ValueError("negative='allow' needs the squared loss: use ssnmf, or shift or clip the data")
+    if any(isinstance(getattr(b.update, "update", b.update), Multiplicative) for b in blocks):
+        raise ValueError("negative='allow' is not available for multiplicative updates: use ssnmf with solver='hals'")

@@ -15,6 +15,8 @@ from .pivot import Pivot
 from .pruned import Pruned
 from .sequential import Sequential
 from .shared import Shared
+from .simplex import SumToOne
+from .weighted import Weighted
 
 __all__ = [
     "Coding",
@@ -37,7 +39,9 @@ __all__ = [
     "Sets",
     "Shared",
     "State",
+    "SumToOne",
     "Update",
+    "Weighted",
     "WholeFactor",
     "bolder",
     "shier",

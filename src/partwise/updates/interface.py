@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
+from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, Simplex, hoyer_sparsity
 from ..projections.largest import keep_largest
 from ..projections.sets import Checked, Normed, Relaxable
 from ..statistics import Array, Rates, Stats
@@ -207,8 +207,11 @@ class Rows(Joint):
     row: Projection
     r: int
     unit_norm = False
-    scale_free = True
     by_rows = True
+
+    @property
+    def scale_free(self) -> bool:
+        return not isinstance(self.row, Simplex)
 
     def __getitem__(self, j: int) -> Projection:
         """The set of one column while the others are fixed: its zeros stay zero."""

@@ -19,16 +19,20 @@ import numpy as np
 from ..runtime.compiled import kernel, piece
 from ..statistics import Array, Stats
 from .interface import Sets, State, Update, require_nonnegative
+from .sequential import sweep_rows
+
+SWEEPS = 12  # for an initial guess
 
 
 @dataclass(frozen=True)
 class Pivot(Update):
     """Solve min ½·hᵀGh − cᵀh over h ≥ 0 exactly, for every row h of the factor (y ≥ 0 only).
 
-    The support of the factor is the initial guess. All entries with the wrong sign are exchanged at once. After three
-    such exchanges without progress, only the last of them is exchanged, which cannot cycle. Rows with the same support
-    share one Cholesky factor. If the Gram matrix of a support is singular (equal components, or more components than
-    features), the row is solved by Lawson and Hanson's method, whose supports stay linearly independent.
+    The support of the factor is the initial guess; that of a factor of zeros comes from a few sweeps. All entries with
+    the wrong sign are exchanged at once. After three such exchanges without progress, only the last of them is
+    exchanged, which cannot cycle. Rows with the same support share one Cholesky factor. If the Gram matrix of a support
+    is singular (equal components, or more components than features), the row is solved by Lawson and Hanson's method,
+    whose supports stay linearly independent.
     """
 
     separable: ClassVar[bool] = True
@@ -38,7 +42,8 @@ class Pivot(Update):
         require_nonnegative(sets, "Pivot")
         cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
         used = scale > 0
-        solution = np.divide(factor, scale, out=np.zeros(factor.shape), where=used)
+        guess = factor if factor.any() else swept(cross, gram) * scale
+        solution = np.divide(guess, scale, out=np.zeros(factor.shape), where=used)
         unsolved = np.ones(len(factor), dtype=bool)
         order = np.lexsort(np.packbits(solution > 0, axis=1).T)  # equal supports are adjacent
         solve_rows(solution, cross, gram, order, unsolved, *work_arrays(len(gram)))
@@ -46,6 +51,13 @@ class Pivot(Update):
             grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *work_arrays(len(gram)))
         factor[...] = np.where(used, solution * scale, factor)
         return factor, state
+
+
+def swept(cross: Array, gram: Array) -> Array:
+    """An approximate solution, by sweeps over the columns from zero."""
+    factor = np.zeros(cross.shape, order="F")
+    sweep_rows(factor, np.asfortranarray(cross), gram, np.tile(np.arange(len(gram)), (SWEEPS, 1)))
+    return factor
 
 
 def work_arrays(r: int) -> tuple[Array, Array, Array]:

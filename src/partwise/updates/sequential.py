@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from ..projections.fast import write_solution
-from ..runtime.compiled import kernel, loop, piece
-from ..runtime.threads import in_parts, product, scratch
+from ..runtime.compiled import apart, kernel, loop, piece
+from ..runtime.threads import in_parts, scratch
 from ..statistics import Array, Stats
 from .interface import Sets, State, Update, write_nearest
 
-BLOCK = 8  # columns that share one matrix product
-GROUP = 2  # columns of a block that share one read of the columns solved before
-PIECE = 1024  # rows that stay in cache within a group
+BLOCK = 16  # columns that share one read of all others
+GROUP = 4  # columns that share one load of another column into registers
+PIECE = 1024  # rows that stay in cache within a block
 TILE = 512  # rows that stay in cache over all sweeps
 LEAST = 8192  # rows per thread, at least
 
@@ -74,53 +74,61 @@ class Sequential(Update):
 
 def sweep_rows(factor: Array, cross: Array, gram: Array, orders: Array) -> None:
     """HALS: sweep over columns with independent rows. Each thread takes a range of rows."""
-    every = np.arange(len(gram))
 
     def sweep(first: int, end: int) -> None:
-        b = np.empty(min(TILE, end - first), dtype=factor.dtype)
-        sweep_tiles(factor.T, cross.T, gram, orders, every, b, first, end)
+        share = np.empty((GROUP, min(TILE, end - first)), dtype=factor.dtype)
+        sweep_tiles(factor.T, cross.T, gram, orders, share, first, end)
 
     in_parts(sweep, len(factor), LEAST)
 
 
 def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: Sets, thresholds: Array) -> None:
-    """Sweep over columns whose sets couple their rows, with one matrix product for BLOCK columns.
+    """Sweep over columns whose sets couple their rows, BLOCK columns at a time.
 
     The kernel solves Hoyer sets. It stops at a column with another kind of set, or on which the fast projection fails;
     that column is projected by its set. ``thresholds`` holds the last threshold of each column, in units of b/g.
     """
     share = scratch((min(BLOCK, len(gram)), len(factor)), factor.dtype)
     ranges = sets.l1_ranges(len(factor))
-    p, q = pairs_in_blocks(len(gram))
     for order in orders:
-        weights = gram[order]
-        weights[p, order[q]] = 0
         for start in range(0, len(order), BLOCK):
-            block = order[start : start + BLOCK]
-            product(weights[start : start + BLOCK], factor.T, share[: len(block)])
-            place = sweep_block(factor.T, cross.T, gram, block, ranges, thresholds, share, 0)
+            block, others = order[start : start + BLOCK], np.delete(order, slice(start, start + BLOCK))
+            subtract = partial(subtract_unchanged, factor.T, cross.T, gram, block, others, share)
+            in_parts(subtract, len(factor), LEAST)
+            place = sweep_block(factor.T, gram, block, ranges, thresholds, share, 0)
             while place < len(block):
                 j = block[place]
                 write_nearest(sets[j], share[place], factor[:, j], factor[:, j])
-                place = sweep_block(factor.T, cross.T, gram, block, ranges, thresholds, share, place + 1)
+                place = sweep_block(factor.T, gram, block, ranges, thresholds, share, place + 1)
 
 
-@cache
-def pairs_in_blocks(r: int) -> tuple[Array, Array]:
-    """All pairs of positions (p, q) with q ≤ p in the same block: column q changes before or together with column p."""
-    p, q = np.tril_indices(r)
-    same = p // BLOCK == q // BLOCK
-    return p[same], q[same]
+@kernel
+def subtract_unchanged(
+    columns: Array, cross: Array, gram: Array, block: Array, others: Array, share: Array, first: int, end: int
+) -> None:
+    """Write C_j − Σ F_l G_lj to ``share``, for the columns j of a block, over a range of rows.
+
+    The sum is over the ``others`` and over the columns of the block that are solved after column j.
+    """
+    for start in range(first, end, PIECE):
+        stop = min(start + PIECE, end)
+        for p in range(0, block.size, GROUP):
+            q = min(p + GROUP, block.size)
+            for place in range(p, q):
+                copy(share[place, start:stop], cross[block[place], start:stop])
+                subtract_columns(share[place, start:stop], gram[block[place]], block[place + 1 : q], columns, start)
+            subtract_from_group(share[p:q], start, stop, gram, block[p:q], block[q:], columns, start)
+            subtract_from_group(share[p:q], start, stop, gram, block[p:q], others, columns, start)
 
 
 @kernel
 def sweep_block(
-    columns: Array, cross: Array, gram: Array, block: Array, ranges: Array, thresholds: Array, share: Array, first: int
+    columns: Array, gram: Array, block: Array, ranges: Array, thresholds: Array, share: Array, first: int
 ) -> int:
     """Solve the columns of a block from position ``first`` on.
 
-    Returns the position of a column that its set must project, or the length of the block. ``share`` holds Σ F_l G_lj
-    over the columns l that do not change before column j is solved, and is overwritten by b/g.
+    Returns the position of a column that its set must project, or the length of the block. ``share`` holds
+    C_j − Σ F_l G_lj over the columns l that do not change before column j is solved, and is overwritten by b/g.
     """
     m = columns.shape[1]
     for p in range(first, block.size):
@@ -131,13 +139,13 @@ def sweep_block(
         above = math.inf if math.isnan(threshold) else threshold
         d, s1, s2 = 0, 0.0, 0.0
         # The columns solved before the group are read once for the whole group, then those of the group itself.
-        solved, last = (0, min(head + GROUP, block.size)) if p == head else (head, p + 1)
         for start in range(0, m, PIECE):
             end = min(start + PIECE, m)
-            for q in range(p, last):
-                if p == head:
-                    subtract_from(share[q, start:end], cross[block[q], start:end])
-                subtract_columns(share[q, start:end], gram[block[q]], block, solved, p, columns, start, end)
+            if p == head:
+                last = min(head + GROUP, block.size)
+                subtract_from_group(share[p:last], start, end, gram, block[p:last], block[:p], columns, start)
+            else:
+                subtract_columns(b[start:end], gram[j], block[head:p], columns, start)
             more, t1, t2 = scale(b[start:end], inverse, above)
             d, s1, s2 = d + more, s1 + t1, s2 + t2
         if g > 0:
@@ -152,45 +160,94 @@ def sweep_block(
 
 
 @kernel
-def sweep_tiles(
-    columns: Array, cross: Array, gram: Array, orders: Array, every: Array, buffer: Array, first: int, end: int
-) -> None:
-    """Make all sweeps over one tile of rows, then over the next."""
+def sweep_tiles(columns: Array, cross: Array, gram: Array, orders: Array, share: Array, first: int, end: int) -> None:
+    """Make all sweeps over one tile of rows, then over the next. ``share`` is overwritten."""
     r = columns.shape[0]
     for start in range(first, end, TILE):
-        stop = min(start + TILE, end)
-        b = buffer[: stop - start]
+        rows = min(TILE, end - start)
         for sweep in range(orders.shape[0]):
-            for place in range(r):
-                j = orders[sweep, place]
-                if gram[j, j] > 0:
-                    y, c, step = columns[j, start:stop], cross[j, start:stop], 1 / gram[j, j]
-                    for i in range(b.size):
-                        b[i] = c[i]
-                    subtract_columns(b, gram[j], every, 0, r, columns, start, stop)
-                    for i in range(b.size):
-                        y[i] = max(y[i] + step * b[i], 0)
+            order = orders[sweep]
+            for p in range(0, r, GROUP):
+                q = min(p + GROUP, r)
+                for place in range(p, q):
+                    copy(share[place - p, :rows], cross[order[place], start : start + rows])
+                subtract_from_group(share[: q - p], 0, rows, gram, order[p:q], order[:p], columns, start)
+                subtract_from_group(share[: q - p], 0, rows, gram, order[p:q], order[q:], columns, start)
+                for place in range(p, q):
+                    j, b = order[place], share[place - p, :rows]
+                    if gram[j, j] > 0:
+                        subtract_columns(b, gram[j], order[p:q], columns, start)
+                        step_within(columns[j, start : start + rows], 1 / gram[j, j], b)
 
 
 @piece
-def subtract_columns(
-    b: Array, g: Array, which: Array, first: int, last: int, columns: Array, start: int, end: int
+def subtract_from_group(
+    share: Array, first: int, end: int, gram: Array, group: Array, which: Array, columns: Array, start: int
 ) -> None:
-    """b ← b − Σ g_l·x_l over some rows, for l = which[first:last]. b is read and written once for four columns."""
-    q = first
-    while q + 4 <= last:
-        subtract_four(b, g, which[q : q + 4], columns, start, end)
+    """b_j ← b_j − Σ g_jl·x_l over l in ``which``, for each column j of a group. b_j is share[·, first:end].
+
+    ``start`` is the row of ``columns`` that b_j begins with. Full groups take four l at a time.
+    """
+    stop, q = start + end - first, 0
+    while group.size == 4 and q + 4 <= which.size:
+        l = which[q : q + 4]
+        b0, b1, b2, b3 = share[0, first:end], share[1, first:end], share[2, first:end], share[3, first:end]
+        x0, x1, x2, x3 = (
+            columns[l[0], start:stop],
+            columns[l[1], start:stop],
+            columns[l[2], start:stop],
+            columns[l[3], start:stop],
+        )
+        subtract_sixteen(b0, b1, b2, b3, x0, x1, x2, x3, gram, group, l)
         q += 4
-    while q < last:
-        subtract(b, g[which[q]], columns[which[q], start:end])
+    for place in range(group.size if q < which.size else 0):
+        subtract_columns(share[place, first:end], gram[group[place]], which[q:], columns, start)
+
+
+@piece
+def subtract_columns(b: Array, g: Array, which: Array, columns: Array, start: int) -> None:
+    """b ← b − Σ g_l·x_l over l in ``which``; x_l begins at row ``start``. b is read and written once for four l."""
+    q, stop = 0, start + b.size
+    while q + 4 <= which.size:
+        subtract_four(b, g, which[q : q + 4], columns, start, stop)
+        q += 4
+    while q < which.size:
+        subtract(b, g[which[q]], columns[which[q], start:stop])
         q += 1
 
 
+@apart
+def subtract_sixteen(
+    b0: Array,
+    b1: Array,
+    b2: Array,
+    b3: Array,
+    x0: Array,
+    x1: Array,
+    x2: Array,
+    x3: Array,
+    gram: Array,
+    j: Array,
+    l: Array,
+) -> None:
+    """b_j ← b_j − Σ g_jl·x_l for four j and four l: a vector is read once for sixteen multiplications, not four."""
+    g00, g01, g02, g03 = gram[j[0], l[0]], gram[j[0], l[1]], gram[j[0], l[2]], gram[j[0], l[3]]
+    g10, g11, g12, g13 = gram[j[1], l[0]], gram[j[1], l[1]], gram[j[1], l[2]], gram[j[1], l[3]]
+    g20, g21, g22, g23 = gram[j[2], l[0]], gram[j[2], l[1]], gram[j[2], l[2]], gram[j[2], l[3]]
+    g30, g31, g32, g33 = gram[j[3], l[0]], gram[j[3], l[1]], gram[j[3], l[2]], gram[j[3], l[3]]
+    for i in range(b0.size):
+        y0, y1, y2, y3 = x0[i], x1[i], x2[i], x3[i]
+        b0[i] -= (g00 * y0 + g01 * y1) + (g02 * y2 + g03 * y3)
+        b1[i] -= (g10 * y0 + g11 * y1) + (g12 * y2 + g13 * y3)
+        b2[i] -= (g20 * y0 + g21 * y1) + (g22 * y2 + g23 * y3)
+        b3[i] -= (g30 * y0 + g31 * y1) + (g32 * y2 + g33 * y3)
+
+
 @loop
-def subtract_four(b: Array, g: Array, which: Array, columns: Array, start: int, end: int) -> None:
+def subtract_four(b: Array, g: Array, which: Array, columns: Array, start: int, stop: int) -> None:
     """b ← b − Σ g_l·x_l over four columns."""
     l0, l1, l2, l3 = which[0], which[1], which[2], which[3]
-    x0, x1, x2, x3 = columns[l0, start:end], columns[l1, start:end], columns[l2, start:end], columns[l3, start:end]
+    x0, x1, x2, x3 = columns[l0, start:stop], columns[l1, start:stop], columns[l2, start:stop], columns[l3, start:stop]
     g0, g1, g2, g3 = g[l0], g[l1], g[l2], g[l3]
     for i in range(b.size):
         b[i] -= (g0 * x0[i] + g1 * x1[i]) + (g2 * x2[i] + g3 * x3[i])
@@ -204,10 +261,17 @@ def subtract(b: Array, g: float, x: Array) -> None:
 
 
 @loop
-def subtract_from(b: Array, x: Array) -> None:
-    """b ← x − b"""
+def copy(b: Array, x: Array) -> None:
+    """b ← x"""
     for i in range(b.size):
-        b[i] = x[i] - b[i]
+        b[i] = x[i]
+
+
+@loop
+def step_within(y: Array, step: float, b: Array) -> None:
+    """y ← (y + step·b)₊"""
+    for i in range(b.size):
+        y[i] = max(y[i] + step * b[i], 0)
 
 
 @loop

@@ -1,0 +1,184 @@
+"""Dense arrays with a weight for every entry: the loss is ½Σ v·(x − model)².
+
+With everything else fixed, each row of a factor then has a Gram matrix of its own, so that the statistics are
+`WeightedStats`. Entries of weight zero, and NaN, are not fitted at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..runtime.arrays import DType
+from ..statistics import Array, Stats, WeightedStats, gram
+from .dense import DenseData
+from .matrix import CHUNK_ENTRIES, square_sums
+from .missing import MissingDense
+from .protocols import Which
+
+
+class Weights(Protocol):
+    """The weights V of all entries."""
+
+    def rows(self, which: Which) -> Array:
+        """The weights of some samples (samples × features)."""
+        ...
+
+    def times(self, rest: Array, mode: int) -> Array:
+        """V·rest (mode 0) or Vᵀ·rest (mode 1). The next call for the same mode may overwrite it."""
+        ...
+
+
+class EntryWeights:
+    """An array of weights."""
+
+    def __init__(self, array: Array) -> None:
+        self.data = DenseData(array, check=False)
+
+    def rows(self, which: Which) -> Array:
+        return np.asarray(self.data.matrix[which])
+
+    def times(self, rest: Array, mode: int) -> Array:
+        return self.data.cross(np.asfortranarray(rest), mode)
+
+
+@dataclass(frozen=True)
+class OuterWeights:
+    """A weight for each sample times a weight for each feature."""
+
+    samples: Array
+    features: Array
+
+    def rows(self, which: Which) -> Array:
+        return np.outer(self.samples[which], self.features)
+
+    def times(self, rest: Array, mode: int) -> Array:
+        own, other = (self.features, self.samples) if mode else (self.samples, self.features)
+        return np.asfortranarray(np.outer(own, other @ rest))
+
+
+class WeightedDense(MissingDense):
+    """An array and the weights of its entries. Starts and excerpts see only which entries have a weight."""
+
+    def __init__(self, X: Array, weights: Weights, mask: Array | None, signed: bool = False) -> None:
+        self.weights = weights
+        super().__init__(X, mask, signed=signed)
+
+    def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Any:  # WeightedStats
+        rest = factors[1 - mode]
+        cross = self.product_array(mode, rest.shape[1])
+        cross[...] = 0
+        for rows in self._chunks():
+            block = self._filled(rows) * self.weights.rows(rows)
+            if mode:
+                cross += block.T @ rest[rows]
+            else:
+                cross[rows] = block @ rest
+        return WeightedStats(cross, lambda j: self.weights.times(rest * rest[:, j : j + 1], mode))
+
+    def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
+        return 0.5 * self.squared_error(factors)
+
+    def squared_error(self, factors: Sequence[Array]) -> float:
+        return float(self.row_errors(factors, None, 0).sum())
+
+    def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
+        left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
+        squares = []
+        for rows in self._chunks():
+            errors = np.square(self.residual([left, right], rows), dtype=float)
+            errors *= self.weights.rows(rows)
+            squares.append(errors.sum(axis=1 - mode))
+        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+
+    def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
+        """For each slice, the multiple of the vector that fits its residual best, times the vector's squared norm."""
+        (vector,) = vectors
+        along = self._summed(lambda rows: self.residual(factors, rows) * self.weights.rows(rows), vector, mode)
+        sizes = self._summed(self.weights.rows, np.square(vector, dtype=float), mode)
+        return np.divide(along, sizes, out=np.zeros_like(along), where=sizes > 1e-8 * sizes.max()) * float(
+            vector @ vector
+        )
+
+    @cached_property
+    def sqnorm(self) -> float:
+        """Σ v·x²."""
+        return sum(
+            float((np.square(self._filled(rows), dtype=float) * self.weights.rows(rows)).sum())
+            for rows in self._chunks()
+        )
+
+    def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
+        """Yield groups of samples with the same weights, and the statistics of their activations."""
+        groups: dict[bytes, list[int]] = {}
+        for rows in self._chunks():
+            for i, row in enumerate(self.weights.rows(rows), rows.start):
+                groups.setdefault(row.tobytes(), []).append(i)
+        step = max(1, CHUNK_ENTRIES // self.shape[1])
+        for group in map(np.array, groups.values()):
+            root = np.sqrt(self.weights.rows(group[:1])[0])
+            scaled = np.asfortranarray(parts * root[:, None])
+            for some in np.split(group, range(step, len(group), step)):
+                values = self._filled(some) * root
+                yield some, Stats(np.asfortranarray(values @ scaled), gram(scaled), float(square_sums(values).sum()))
+
+    def pieces(self) -> Iterator[Array]:
+        yield from super().pieces()
+        for rows in self._chunks():
+            yield self.weights.rows(rows)
+
+
+def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, signed: bool) -> DenseData | None:
+    """Return X with the given weights as data; None if these are all equal, so that they do not matter.
+
+    Raises ValueError for weights that are NaN, infinite, negative, all zero, or of the wrong shape.
+    """
+    if sp.issparse(X):
+        raise ValueError("weights need a dense X: convert X by X.toarray(), or fit it without weights")
+    data = DenseData(X, check=False, signed=signed)
+    found: Weights
+    if weights is None:
+        outer = [
+            np.ones(n, dtype=data.dtype) if given is None else checked_weights(given, (n,), name, data.dtype)
+            for given, n, name in zip(
+                (sample_weight, feature_weight), data.shape, ("sample_weight", "feature_weight"), strict=True
+            )
+        ]
+        found, constant = OuterWeights(*outer), all(np.ptp(one) == 0 for one in outer)
+        zeros = not all(one.all() for one in outer)
+    elif sample_weight is not None or feature_weight is not None:
+        raise ValueError("give either weights or sample_weight and feature_weight: multiply them into weights")
+    else:
+        array = checked_weights(weights, data.shape, "weights", data.dtype)
+        found, constant, zeros = EntryWeights(array), bool(array.min() == array.max()), not array.all()
+    if constant:
+        return None
+    if not zeros and not np.isnan(data.matrix.min()):
+        return WeightedDense(data.matrix, found, None, signed)
+    entries = np.empty_like(data.matrix)
+    for rows in data._chunks():
+        entries[rows] = np.where(np.isnan(data.matrix[rows]), 0, found.rows(rows))
+    return WeightedDense(data.matrix, EntryWeights(entries), entries > 0, signed)
+
+
+def checked_weights(weights: Any, shape: tuple[int, ...], name: str, dtype: DType) -> Array:
+    """``weights`` as an array of this shape and dtype."""
+    if sp.issparse(weights):
+        raise ValueError(f"{name} is a sparse matrix: give an array")
+    array = np.asarray(weights)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}: shape {shape} is needed for this X")
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity: give 0 to entries without a weight")
+    if array.min() < 0:
+        raise ValueError(f"{name} contains {array.min():g}: weights must not be negative")
+    if not array.any():
+        raise ValueError(f"{name} is zero everywhere: nothing would be fitted")
+    return np.require(array, dtype, ["A"])

@@ -1,0 +1,234 @@
+"""Weighted least squares: what equals what, descent, and what is refused."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogues import PROBLEMS, SETS, assert_feasible, random_factors
+
+import partwise as pw
+from partwise.data import DenseData, WeightedDense, as_data
+from partwise.updates import Weighted
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((30, 4)) < 0.6, RNG.random((30, 4)), 0) @ RNG.random((4, 20)) + 0.05 * RNG.random((30, 20))
+V = RNG.exponential(size=X.shape)
+ONCE = {"accelerate": False, "component_sweeps": 1, "activation_sweeps": 1, "tol": 0}
+INIT = (RNG.random((30, 4)), RNG.random((4, 20)))
+
+
+def weighted_loss(X, V, result):
+    return 0.5 * np.sum(V * (X - result.activations.astype(float) @ result.components.astype(float)) ** 2)
+
+
+def data_of(X, V):
+    data = as_data(X, weights=(V, None, None))
+    assert isinstance(data, WeightedDense)
+    return data
+
+
+# The statistics and the update
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_statistics_by_their_definition(mode, dtype, order):
+    factors = random_factors(X.shape, 3, np.random.default_rng(1), dtype)
+    stats = data_of(np.asarray(X, dtype, order), V).statistics(factors, [], mode)
+    rest, v, x = factors[1 - mode], (V.T if mode else V), (X.T if mode else X)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(stats.cross, (v * x) @ rest, rtol=tolerance)
+    for j in range(3):
+        grams = np.einsum("fi,i,il->fl", v, rest[:, j], rest)
+        np.testing.assert_allclose(stats.grams(j), grams, rtol=tolerance)
+
+
+@pytest.mark.parametrize("sets", SETS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_update_is_feasible_and_descends(problem, sets):
+    rng = np.random.default_rng(2)
+    X, r = PROBLEMS[problem](rng)
+    data = data_of(X, rng.exponential(size=X.shape) * (rng.random(X.shape) < 0.8) + (X.max() == X))
+    columns = SETS[sets](r)
+    factors = [random_factors(X.shape, r, rng)[0], columns.project(random_factors(X.shape, r, rng)[1])]
+    loss = 0.5 * data.squared_error(factors)
+    for _ in range(4):
+        stats = data.statistics(factors, [], 1)
+        factors[1], _ = Weighted()(factors[1], stats, columns, {})
+        assert_feasible(factors[1], columns)
+        assert 0.5 * data.squared_error(factors) <= loss * (1 + 1e-12) + 1e-14 * data.sqnorm
+        loss = 0.5 * data.squared_error(factors)
+
+
+# What equals what
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.5, (0.3, 0.6)])
+def test_a_doubled_sample_equals_weight_two(sparsity):
+    weight = np.ones(len(X))
+    weight[3] = 2
+    twice = [np.vstack([rows, rows[3:4]]) for rows in (X, INIT[0])]
+    one = pw.ssnmf(X, 4, sparsity=sparsity, sample_weight=weight, init=INIT, max_iter=15, **ONCE)
+    other = pw.ssnmf(twice[0], 4, sparsity=sparsity, init=(twice[1], INIT[1]), max_iter=15, **ONCE)
+    np.testing.assert_allclose(one.components, other.components, atol=1e-10)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-10)
+
+
+def test_constant_weights_are_the_unweighted_path():
+    plain = pw.ssnmf(X, 4, sparsity=0.5, random_state=0)
+    for weights in ({"weights": np.full(X.shape, 3.0)}, {"sample_weight": np.ones(30), "feature_weight": [2] * 20}):
+        other = pw.ssnmf(X, 4, sparsity=0.5, random_state=0, **weights)
+        np.testing.assert_array_equal(other.components, plain.components)
+        np.testing.assert_array_equal(other.losses, plain.losses)
+    assert type(as_data(X, weights=(np.ones(X.shape), None, None))) is DenseData
+
+
+def test_products_of_vectors_equal_their_matrix():
+    samples, features = RNG.random(30), RNG.random(20)
+    one = pw.ssnmf(X, 4, sparsity=0.5, sample_weight=samples, feature_weight=features, random_state=0)
+    other = pw.ssnmf(X, 4, sparsity=0.5, weights=np.outer(samples, features), random_state=0)
+    np.testing.assert_allclose(one.components, other.components, atol=1e-6)
+
+
+def test_nan_has_weight_zero_and_such_values_do_not_matter():
+    hidden = np.random.default_rng(3).random(X.shape) < 0.2
+    one = pw.ssnmf(np.where(hidden, np.nan, X), 4, weights=V, random_state=0)
+    other = pw.ssnmf(np.where(hidden, 1e6, X), 4, weights=np.where(hidden, 0, V), random_state=0)
+    np.testing.assert_allclose(one.components, other.components, atol=1e-10)
+    assert one.losses[-1] == pytest.approx(weighted_loss(X, np.where(hidden, 0, V), one))
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.5, 0.7])
+def test_zero_one_weights_improve_on_em(sparsity):
+    """From the result of EM the observed loss can only fall. (Other starts lead to other local minima.)"""
+    for seed in range(3):
+        seen = np.random.default_rng(seed).random(X.shape) > 0.5
+        em = pw.ssnmf(X, 4, sparsity=sparsity, observed=seen, random_state=seed)
+        other = pw.ssnmf(X, 4, sparsity=sparsity, weights=seen, init=(em.activations, em.components))
+        assert other.losses[0] == pytest.approx(em.losses[-1], rel=1e-9)
+        assert other.losses[-1] <= em.losses[-1] * (1 + 1e-12)
+
+
+# The fit
+
+
+@pytest.mark.parametrize("sparsity", [0.4, (0.3, 0.6), [0.3, 0.2, (0.2, 0.5), 0.6]])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_loss_is_the_weighted_one_with_penalties_and_falls(sparsity, dtype):
+    result = pw.ssnmf(X.astype(dtype), 4, sparsity=sparsity, weights=V, random_state=0, l1=0.01, l2=0.02)
+    rounding = 1e-5 if dtype == np.float32 else 1e-12
+    assert (np.diff(result.losses) <= rounding * result.losses[0]).all()
+    penalty = 0.01 * result.activations.sum() + 0.01 * np.sum(result.activations**2)
+    assert result.losses[-1] == pytest.approx(weighted_loss(X, V, result) + penalty, rel=1e-4)
+
+
+def test_loss_without_a_sparsity_falls():
+    result = pw.ssnmf(X, 4, weights=V, random_state=0)
+    assert (np.diff(result.losses) <= 1e-12 * result.losses[0]).all()
+    assert result.losses[-1] == pytest.approx(weighted_loss(X, V, result))
+
+
+def test_sparse_activations():
+    result = pw.ssnmf(X, 4, activation_sparsity=0.4, weights=V, random_state=0)
+    np.testing.assert_allclose(pw.hoyer_sparsity(result.activations, axis=0), 0.4, atol=1e-10)
+    assert (np.diff(result.losses) <= 1e-12 * result.losses[0]).all()
+
+
+def test_estimator_solves_each_sample_with_its_weights(tmp_path):
+    from scipy.optimize import nnls
+
+    model = pw.SparseNMF(4, sparsity=0.5, random_state=0)
+    activations = model.fit_transform(X, weights=V)
+    for i in range(5):
+        root = np.sqrt(V[i])
+        exact = nnls(model.components_.T * root[:, None], X[i] * root)[0]
+        np.testing.assert_allclose(activations[i], exact, atol=1e-8)
+    error = np.sqrt(np.sum(V * (X - activations @ model.components_) ** 2))
+    assert model.reconstruction_err_ == pytest.approx(error)
+    assert model.explained_.sum() == pytest.approx(1 - error**2 / np.sum(V * X**2))
+    model.save(tmp_path / "model.pw")
+    np.testing.assert_array_equal(pw.load(tmp_path / "model.pw").components_, model.components_)
+
+
+def test_sample_weight_is_routed_as_metadata():
+    import sklearn
+    from sklearn.pipeline import make_pipeline
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = pw.SparseNMF(3, random_state=0).set_fit_request(sample_weight=True)
+        model = model.set_transform_request(observed=None)
+        pipe = make_pipeline(model).fit(X, sample_weight=np.arange(1, 31))
+    direct = pw.SparseNMF(3, random_state=0).fit(X, sample_weight=np.arange(1, 31))
+    np.testing.assert_array_equal(pipe[-1].components_, direct.components_)
+
+
+def test_a_resumed_fit_is_the_same_and_other_weights_are_refused(tmp_path):
+    path, asked = tmp_path / "fit.pw", {"sparsity": 0.5, "random_state": 0, "tol": 0}
+    whole = pw.ssnmf(X, 4, weights=V, max_iter=12, **asked)
+    pw.ssnmf(X, 4, weights=V, max_iter=5, checkpoint=path, **asked)
+    resumed = pw.ssnmf(X, 4, weights=V, max_iter=12, resume_from=path, **asked)
+    np.testing.assert_array_equal(resumed.components, whole.components)
+    np.testing.assert_array_equal(resumed.activations, whole.activations)
+    with pytest.raises(ValueError, match="checkpoint"):
+        pw.ssnmf(X, 4, weights=2 * V, max_iter=12, resume_from=path, **asked)
+
+
+@pytest.mark.parametrize(
+    "weights", [np.asfortranarray(V), V.astype(np.float32), np.rint(V * 3).astype(int), V.tolist()]
+)
+def test_forms_of_weights(weights):
+    array = np.array(weights, dtype=float)
+    array.setflags(write=False)
+    one, other = (pw.ssnmf(X, 4, sparsity=0.5, weights=w, random_state=0) for w in (weights, array))
+    np.testing.assert_allclose(one.components, other.components, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_sample_one_feature_and_samples_without_weight():
+    for shape in ((1, 6), (6, 1), (2, 2)):
+        rng = np.random.default_rng(4)
+        result = pw.ssnmf(rng.random(shape), 2, weights=rng.random(shape) + 0.1, random_state=0, max_iter=5)
+        assert all(np.isfinite(f).all() for f in result.factors)
+    weight = np.ones(30)
+    weight[4] = 0
+    assert not pw.SparseNMF(3, random_state=0, max_iter=3, tol=0).fit_transform(X, sample_weight=weight)[4].any()
+
+
+BAD = V.copy()
+BAD[2, 3] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"weights": BAD}, "contains NaN or infinity"),
+        ({"weights": -V}, "must not be negative"),
+        ({"weights": 0 * V}, "zero everywhere"),
+        ({"weights": V[:5]}, r"shape \(5, 20\)"),
+        ({"weights": sp.csr_array(V)}, "sparse"),
+        ({"weights": V.astype(str)}, "real numbers"),
+        ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\)"),
+        ({"feature_weight": np.zeros(20)}, "feature_weight is zero everywhere"),
+        ({"weights": V, "sample_weight": np.ones(30)}, "either weights or"),
+        ({"weights": V, "observed": V > 1}, "no observed mask"),
+        ({"weights": V, "solver": "pivot"}, "solver='hals'"),
+        ({"weights": V, "kkt_tol": 1e-3}, "kkt_tol"),
+        ({"weights": V, "fixed_components": X[:1]}, "known components"),
+        ({"weights": V, "init": "nndsvd"}, "nndsvd"),
+        ({"feature_weight": np.arange(20)}, "missing in all samples"),
+    ],
+)
+def test_refusals(asked, said):
+    with pytest.raises(ValueError, match=said):
+        pw.ssnmf(X, 4, **asked)
+
+
+def test_other_data_and_methods_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="dense X"):
+        pw.ssnmf(sp.csr_array(X), 4, weights=V)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match="X in memory"):
+        pw.ssnmf(tmp_path / "X.npy", 4, weights=V)
+    for method in (pw.nmfsc, pw.snmf, pw.nsnmf):
+        with pytest.raises(ValueError, match="weights are not available"):
+            method(X, 4, weights=V)
