@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
     from .fields import brain as brain, cells as cells, sound as sound
-    from .pages import report as report
+    from .pages import Exploration as Exploration, explore as explore, report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
     from .projections import hoyer_sparsity as hoyer_sparsity, sparse_opt as sparse_opt
@@ -42,7 +42,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "engine.metrics": ("match_parts", "specificity"),
     "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
-    "pages": ("report",),
+    "pages": ("Exploration", "explore", "report"),
     "projections": (
         "AtMost",
         "FreeNorm",
