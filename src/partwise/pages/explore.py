@@ -17,12 +17,12 @@ from ..engine.loop import Callback, Result
 from ..engine.options import TABLE
 from ..engine.origins import Origin, Sound
 from ..engine.summary import Summary, summary
-from ..engine.validation import as_count, as_generator, as_verbosity, seed_of
+from ..engine.validation import as_count, as_generator, as_penalty, as_verbosity, seed_of
 from ..estimators import SparseNMF
 from ..plotting.looks import Images, Places, look_of
 from ..runtime.files import replacing
 from ..selection.heldout import Observed, hold_out
-from ..selection.levels import FitAt, LevelFits, as_sparsities, fit_levels
+from ..selection.levels import LevelFits, as_sparsities, fit_levels
 from ..selection.search import as_share
 from .contents import Level, contents
 from .frame import framed, quoted
@@ -207,18 +207,27 @@ def fits_of(
     if model.tol is None:
         shared["tol"] = 0.0
 
+    penalised = any(any(as_penalty(getattr(model, name), name)) for name in ("l1", "l2"))
+    free = SparseNMF(**model.get_params(deep=False)).set_params(
+        recipe="ssnmf",
+        recipe_params=model.recipe_params if model.recipe == "ssnmf" else None,
+        sparsity=(None, None) if penalised else None,  # of unit norm: penalties need a scale
+    )
+
     def path_of(data: Matrix) -> LevelFits:
         def fit(sparsity: float | None, init: Any, callback: Callback | None) -> Result:
-            free = {"recipe": "ssnmf", "recipe_params": model.recipe_params if model.recipe == "ssnmf" else None}
-            model.set_params(sparsity=sparsity)
-            asked = model if sparsity is not None else SparseNMF(**(model.get_params(deep=False) | free))
+            asked = free if sparsity is None else model.set_params(sparsity=sparsity)
             recipe, own = asked._recipe()
             return recipe(data, model.n_components, **own, **shared, init=init, random_state=rng, callback=callback)
 
-        run: FitAt = fit
-        settle = model.tol is None
         return fit_levels(
-            run, levels, init=model.init, n_init=model.n_init, callback=callback, settle=settle, advance=advance
+            fit,
+            levels,
+            init=model.init,
+            n_init=model.n_init,
+            callback=callback,
+            settle=model.tol is None,
+            advance=advance,
         )
 
     return path_of
@@ -260,7 +269,7 @@ def page_of(
 ) -> str:
     """The page of these fits."""
     ordered = fits.in_order()
-    errors = heldout or [None] * len(ordered)
+    errors: Sequence[float | None] = heldout or [None] * len(ordered)
     levels = [Level(data, asked, fit, error) for (asked, fit), error in zip(ordered, errors, strict=True)]
     page, arrays = contents(data, levels, known, look)
     block = arrays.text()

@@ -110,8 +110,8 @@ def view_of(look: Look, known: Summary, levels: Sequence[Array]) -> View:
 
 def features_of(known: Summary, levels: Sequence[Array], most: int) -> View:
     """The view of named features: all, or those with the largest weights relative to their component."""
-    m, left_out = known.n_features, ()
-    kept = np.arange(m)
+    m, kept = known.n_features, np.arange(known.n_features)
+    left_out: tuple[str, ...] = ()
     if m > most:
         peaks = (np.maximum(parts.max(axis=1, keepdims=True), np.finfo(float).tiny) for parts in levels)
         strength = np.max([(parts / peak).max(axis=0) for parts, peak in zip(levels, peaks, strict=True)], axis=0)
