@@ -38,15 +38,21 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A report of components with hostile names, one of them zero."""
+def drawn_parts():
     rng = np.random.default_rng(0)
     parts = rng.random((R, 64)) * (rng.random((R, 64)) < rng.random((R, 1)))
     parts[4] = 0
+    return parts
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A report of components with hostile names, one of them zero."""
+    rng, parts = np.random.default_rng(1), drawn_parts()
     path = tmp_path_factory.mktemp("report") / "report.html"
     names = [f"{EVIL}{i}" for i in range(64)]
-    report(parts, path, shape=(8, 8), title=EVIL, activations=rng.random((30, R)), feature_names=names)
+    settings = {"activations": rng.random((30, R)), "feature_names": names, "data": rng.random((30, 64))}
+    report(parts, path, shape=(8, 8), title=EVIL, **settings)
     return path.as_uri()
 
 
@@ -153,6 +159,23 @@ def test_page_fits_the_screen_width(page, width):
     seen_by(page, width)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     assert page.find_elements(By.CSS_SELECTOR, "thead button")[0].is_displayed()
+
+
+def test_pictures_are_enlarged_and_saved(page, tmp_path):
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    page.find_elements(By.CSS_SELECTOR, "tbody .thumb .zoom")[3].click()
+    dialog = page.find_element(By.TAG_NAME, "dialog")
+    assert dialog.is_displayed()
+    for button in dialog.find_elements(By.TAG_NAME, "button")[:2]:
+        button.click()
+    WebDriverWait(page, 10).until(lambda _: {f.suffix for f in tmp_path.iterdir()} == {".csv", ".png"})
+    with (tmp_path / "part-3.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    np.testing.assert_allclose([float(weight) for _, weight in rows[1:]], drawn_parts()[3], rtol=1e-6)
+    assert rows[1][0] == f"{EVIL}0"
+    dialog.find_elements(By.TAG_NAME, "button")[-1].click()
+    assert not dialog.is_displayed()
+    assert page.get_log("browser") == []
 
 
 # the explorer

@@ -194,7 +194,7 @@ def test_page_holds_the_numbers_of_the_fits(X, found):
 
 
 def test_page_names_what_repeats_it(found):
-    call = "partwise.explore(X, 5, [0.3, 0.6, 0.8], holdout=0.1, random_state=0)"
+    call = "partwise.explore(X, n_components=5, sparsities=[0.3, 0.6, 0.8], holdout=0.1, random_state=0)"
     for words in (f"Partwise {pw.__version__}", "SHA-256", call):
         assert words in found.page
 

@@ -20,7 +20,7 @@ from .packed import STEPS, Arrays
 from .views import Cuts, View, view_of
 
 TOP = 8  # strongest samples and features of a component
-PICTURED = 1_500_000  # numbers of all samples that are shown
+PICTURED = 1_000_000  # numbers about all samples that are shown: data, and activations at all levels
 FEWEST, MOST = 16, 1000  # samples that are shown
 TIMES = 600  # points of a time course
 OUTSIDE = 255  # a pixel outside of the mask
@@ -94,7 +94,8 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
 def shown_samples(levels: Sequence[Level], width: int) -> Array:
     """Which samples the page holds: those that are strongest in some component, the very strongest first."""
     count = levels[0].activations.shape[0]
-    most = min(max(min(PICTURED // width, MOST), FEWEST), count)
+    each = width + 2 * len(levels) * levels[0].activations.shape[1]
+    most = min(max(min(PICTURED // each, MOST), FEWEST), count)
     ranks = np.full(count, count)
     for one in levels:
         for rank, samples in enumerate(one.strongest_samples(TOP).T):

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import Chunked, Matrix
-from ..data.matrix import digest
 from ..engine.loop import Callback, Result
 from ..engine.options import TABLE
 from ..engine.origins import Origin, Sound
@@ -27,7 +26,8 @@ from ..selection.search import as_share
 from .contents import Level, contents
 from .frame import framed, quoted
 from .packed import safe_json
-from .provenance import provenance_html, versions
+from .provenance import call, provenance_html, versions
+from .provenance import described as words_on
 
 LEVELS = tuple(np.linspace(0.2, 0.9, 15).round(3).tolist())
 LARGE = 20_000_000  # bytes: a page above this says how large it is
@@ -150,11 +150,13 @@ def explore(
         if holdout is not None:
             split = hold_out(Observed.of(data, False, None), as_share(holdout), rng)
             errors = [split.error(composed(fit)) for _, fit in path_of(split.seen).in_order()]
+    asked = {"n_components": n_components, "sparsities": [*levels], "holdout": holdout, **options}
+    asked = {name: value for name, value in asked.items() if value is not None}
     facts = {
         "versions": versions(),
-        "data": f"{data.shape[0]} samples × {data.shape[1]} features, SHA-256 {digest(data)}",
+        "data": words_on(data),
         "seed": "a generator was given" if seed is None else str(seed),
-        "call": call(n_components, levels, seed, holdout, options),
+        "call": call("partwise.explore", asked, seed).replace("(", "(X, ", 1),
         **(provenance or {}),
     }
     heading = quoted(title if title is not None else f"{known.n_components} components at {len(levels)} sparsities")
@@ -243,19 +245,6 @@ def counted(total: int) -> Any:
     from ..engine.progress import counting_line  # imports rich
 
     return counting_line("explore", total)
-
-
-def call(r: int, levels: Sequence[float], seed: int | None, holdout: float | None, options: Mapping[str, Any]) -> str:
-    """The call that repeats the fits, for the same X."""
-    given = {**({} if holdout is None else {"holdout": holdout}), **options, "random_state": seed}
-    words = [f"{name}={short(value)}" for name, value in given.items() if name != "verbose"]
-    return f"partwise.explore(X, {r}, [{', '.join(f'{s:g}' for s in levels)}], {', '.join(words)})"
-
-
-def short(value: object) -> str:
-    """A value as Python writes it; long ones, such as arrays, by their type."""
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else f"<{type(value).__name__}>"
 
 
 def page_of(
