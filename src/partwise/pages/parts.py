@@ -33,7 +33,7 @@ class Pictures:
         """A small plot of a part: an image, a line, or bars."""
         weights, name = self.known.components[j], f"part {j}"
         if isinstance(self.look, Brains):
-            return f'<img class="slices" src="{slices_png(self.look, weights)}" alt="{name}" loading="lazy">'
+            return f'<img class="slices" src="{slices_png(self.look, weights)}" alt="{name}">'
         if isinstance(self.look, Images):
             return image(self.look.pixels(weights), name, "pixels")
         if isinstance(self.look, Lines):
@@ -69,7 +69,7 @@ def image(pixels: Array, name: str, tone: str) -> str:
     """An image: ``photo`` has black for zero, ``pixels`` white."""
     height, width = pixels.shape[:2]
     uri = as_png(pixels, photo=tone == "photo")
-    return f'<img class="{tone}" src="{uri}" alt="{quoted(name)}" width="{width}" height="{height}" loading="lazy">'
+    return f'<img class="{tone}" src="{uri}" alt="{quoted(name)}" width="{width}" height="{height}">'
 
 
 def line(weights: Array, name: str, kind: str = "") -> str:

@@ -51,9 +51,9 @@ def report(
 
     It shows the requested and achieved sparsity, a gallery of the parts, the loss during the fit, a sortable table of
     the strongest features and samples of each part, and where the result comes from (versions, seed, parameters).
-    Several models are shown side by side, their parts matched with those of the first. Activations, names and the shape of a
-    part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``) unless
-    given.
+    Several models are shown side by side, their parts matched with those of the first. Activations, names and the shape
+    of a part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``)
+    unless given.
 
     Parameters
     ----------
