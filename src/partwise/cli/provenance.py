@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def provenance(options: argparse.Namespace, table: Table) -> dict[str, str]:
     """The versions, the data, and the command that repeats the result."""
     from ..data import Matrix, as_data
+    from ..engine.validation import as_bytes
     from ..pages.provenance import described, versions
 
     facts = {"versions": versions(), "source": visible(table.source)}
-    data = as_data(table.X, missing=True)
+    data = as_data(table.X, as_bytes(options.memory_limit, "memory_limit"), missing=True)
     if isinstance(data, Matrix):  # another pass over a large file would take long
         facts["data"] = described(data)
     return facts | repeating(options)

@@ -20,7 +20,7 @@ from .packed import STEPS, Arrays
 from .views import Cuts, View, view_of
 
 TOP = 8  # strongest samples and features of a component
-PICTURED = 1_000_000  # numbers about all samples that are shown: data, and activations at all levels
+PICTURED = 600_000  # numbers about all samples that are shown: data, and activations at all levels
 FEWEST, MOST = 16, 1000  # samples that are shown
 TIMES = 600  # points of a time course
 OUTSIDE = 255  # a pixel outside of the mask
@@ -114,7 +114,7 @@ def described(one: Level, shown: Array, view: View, arrays: Arrays, known: Summa
     for j, part in enumerate(found["parts"]):
         weights, active = one.components[j], one.activations[:, j]
         part["samples"] = [[int(i), float(active[i])] for i in samples[j] if active[i] > 0]
-        order = np.argsort(-weights, kind="stable")[: 2 * TOP]
+        order = np.argsort(-weights, kind="stable")[: 2 * TOP if view.kind in ("bars", "lines") else 0]
         part["features"] = [
             [name_of(known.feature_names, int(f), "feature"), float(weights[f]), float(specific[j, f])]
             for f in order

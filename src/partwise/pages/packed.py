@@ -50,7 +50,7 @@ class Arrays:
 
     def text(self) -> str:
         """The compressed block as text."""
-        return base64.b64encode(zlib.compress(b"".join(self.pieces), 6)).decode("ascii")
+        return base64.b64encode(zlib.compress(b"".join(self.pieces), 9)).decode("ascii")
 
 
 def safe_json(value: object) -> str:
