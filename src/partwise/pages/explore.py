@@ -18,7 +18,7 @@ from ..engine.origins import Origin, Sound
 from ..engine.summary import Summary, summary
 from ..engine.validation import as_count, as_generator, as_penalty, as_verbosity, seed_of
 from ..estimators import SparseNMF
-from ..plotting.looks import Images, Places, look_of
+from ..plotting.looks import look_of
 from ..runtime.files import replacing
 from ..selection.heldout import Observed, hold_out
 from ..selection.levels import LevelFits, as_sparsities, fit_levels
@@ -140,8 +140,6 @@ def explore(
     seed = seed_of(rng, model.random_state)
     known = described(model, data, part_shape, mask, feature_names, sample_names, origin)
     look = look_of(known, part_shape, kind=kind, mask=mask)  # raises before any fit
-    if known.feature_names is None and isinstance(look, Images):
-        known = replace(known, feature_names=Places(look, known.n_features))
     count = (len(levels) + as_count(model.n_init, "n_init")) * (1 if holdout is None else 2)
     with counted(count) if as_verbosity(model.verbose) else nullcontext(lambda: None) as advance:
         path_of = fits_of(model, levels, rng, callback, advance)
