@@ -193,6 +193,7 @@ def explorations():
     yield "images", X, {"part_shape": (8, 8), "sample_names": names, "title": EVIL, "holdout": 0.1}
     yield "volumes", spots, {"origin": brain}
     yield "lines", rng.random((30, 33)), {"origin": Sound(8000, 64, 32)}
+    yield "levels", X, {"part_shape": (8, 8), "sparsities": tuple(np.linspace(0.2, 0.9, 15))}
     yield "bars", spots, {"feature_names": names, "sample_names": names[:20]}
 
 
@@ -200,7 +201,11 @@ def explorations():
 def explored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explored")
     return {
-        kind: (X, explore(X, 4, LEVELS, folder / f"{kind}.html", random_state=0, **options), folder / f"{kind}.html")
+        kind: (
+            X,
+            explore(X, 4, path=folder / f"{kind}.html", random_state=0, **{"sparsities": LEVELS, **options}),
+            folder / f"{kind}.html",
+        )
         for kind, X, options in explorations()
     }
 
@@ -355,7 +360,7 @@ def test_downloads(driver, explored, kind, tmp_path):
     quiet(driver)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "levels"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_explorer_fits_the_screen_width(driver, explored, kind, width):
     opened(driver, explored, kind, "#s=0.7&part=1&sample=3", width=width, scheme="dark" if width % 3 else "light")

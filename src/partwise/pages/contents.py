@@ -92,16 +92,15 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
 
 
 def shown_samples(levels: Sequence[Level], width: int) -> Array:
-    """Which samples the page holds: those that are strongest in some component, the very strongest first."""
+    """Which samples the page holds: those that are often among the strongest of a component."""
     count = levels[0].activations.shape[0]
     each = width + 2 * len(levels) * levels[0].activations.shape[1]
     most = min(max(min(PICTURED // each, MOST), FEWEST), count)
-    ranks = np.full(count, count)
+    scores = np.zeros(count)
     for one in levels:
         for rank, samples in enumerate(one.strongest_samples(TOP).T):
-            ranks[samples] = np.minimum(ranks[samples], rank)
-    strongest = np.argsort(ranks, kind="stable")[:most]
-    return np.sort(strongest)
+            np.add.at(scores, samples, 1 / (1 + rank) ** 2)
+    return np.sort(np.argsort(-scores, kind="stable")[:most])
 
 
 def described(one: Level, shown: Array, view: View, arrays: Arrays, known: Summary) -> dict[str, Any]:
