@@ -20,14 +20,14 @@ from .version import __version__
 if TYPE_CHECKING:
     from .data import COO as COO
     from .engine.checkpoint import CheckpointWarning as CheckpointWarning
-    from .engine.metrics import match_parts as match_parts
+    from .engine.metrics import match_parts as match_parts, specificity as specificity
     from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
     from .engine.natural import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
     from .fields import brain as brain, cells as cells, sound as sound
-    from .pages import report as report
+    from .pages import Exploration as Exploration, explore as explore, report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
     from .projections import hoyer_sparsity as hoyer_sparsity, solve_in_metric as solve_in_metric
@@ -40,10 +40,10 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "data": ("COO",),
     "engine.checkpoint": ("CheckpointWarning",),
     "engine.loop": ("Iteration", "Result"),
-    "engine.metrics": ("match_parts",),
+    "engine.metrics": ("match_parts", "specificity"),
     "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
-    "pages": ("report",),
+    "pages": ("Exploration", "explore", "report"),
     "projections": (
         "AtMost",
         "FreeNorm",

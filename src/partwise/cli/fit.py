@@ -24,6 +24,7 @@ from .common import (
 from .fixed import set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model, label
 from .outputs import PICTURES, add_force, check_new, check_targets, write_outputs
+from .provenance import provenance
 from .wording import with_flags
 
 if TYPE_CHECKING:
@@ -186,7 +187,13 @@ def write_results(
 
     if table.feature_names is not None and not isinstance(table.origin, Sound):  # the origin of sound has its names
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
+    model.keep(
+        activations,
+        table.sample_names,
+        table.part_shape,
+        origin=table.origin,
+        provenance=provenance(options, table),
+    )
     writers: dict[str, Callable[[Path], Any]] = {
         "model": model.save,
         "components": lambda path: write_components(

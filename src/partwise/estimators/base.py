@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,7 +28,7 @@ from .notebook import Shown
 if TYPE_CHECKING:  # Dask is optional
     import dask.array as da
 
-KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_")
+KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_", "provenance_")
 
 
 class Saved:
@@ -118,6 +118,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         part_shape: Sequence[int] | None = None,
         part_mask: npt.ArrayLike | None = None,
         origin: Origin | None = None,
+        provenance: Mapping[str, str] | None = None,
     ) -> Self:
         """Attach data for pictures and reports to the model until the next fit. `save` stores it too.
 
@@ -134,6 +135,9 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         origin : object, optional
             ``table.origin`` of data from files, stored as ``origin_``: the affine and mask of brain images, or the
             sampling rate of sound. New files can then be read in the same way.
+        provenance : dict of str, optional
+            Facts about the origin of the model that reports list, such as the data and the command, stored as
+            ``provenance_``.
 
         Examples
         --------
@@ -154,6 +158,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             "part_shape_": None if part_shape is None else kept_shape(part_shape, self.components_.shape[1]),
             "part_mask_": None if part_mask is None else kept_mask(part_mask, self.components_.shape[1]),
             "origin_": None if origin is None else kept_origin(origin, self.components_.shape[1]),
+            "provenance_": None if provenance is None else kept_facts(provenance),
         }
         new = {name: value for name, value in kept.items() if value is not None}
         rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
@@ -290,6 +295,14 @@ def kept_names(names: Sequence[str]) -> Array:
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array
+
+
+def kept_facts(facts: Mapping[str, str]) -> dict[str, str]:
+    """Validate facts for `keep`."""
+    found = dict(facts)
+    if not all(isinstance(word, str) for pair in found.items() for word in pair):
+        raise ValueError("provenance must be a dict of str: give each fact as text")
+    return dict(zip(kept_names([*found]), kept_names([*found.values()]), strict=True))
 
 
 def kept_shape(shape: Sequence[int], m: int) -> tuple[int, ...]:
