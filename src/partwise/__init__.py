@@ -20,7 +20,7 @@ from .version import __version__
 if TYPE_CHECKING:
     from .data import COO as COO
     from .engine.checkpoint import CheckpointWarning as CheckpointWarning
-    from .engine.metrics import match_parts as match_parts
+    from .engine.metrics import match_parts as match_parts, specificity as specificity
     from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
     from .engine.natural import CapacityWarning as CapacityWarning
@@ -39,7 +39,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "data": ("COO",),
     "engine.checkpoint": ("CheckpointWarning",),
     "engine.loop": ("Iteration", "Result"),
-    "engine.metrics": ("match_parts",),
+    "engine.metrics": ("match_parts", "specificity"),
     "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
     "pages": ("report",),
