@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from partwise.engine.metrics import match_parts
+from partwise.engine.metrics import match_parts, specificity
 
 
 def cosine(a, b):
