@@ -1,4 +1,4 @@
-"""Sparse NMF of single cells, in the style of scanpy (``pip install 'partwise[cells]'``)."""
+"""Gene programs of exact sparsity for AnnData."""
 
 from __future__ import annotations
 
