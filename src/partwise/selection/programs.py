@@ -61,6 +61,7 @@ class Programs:
     sparsity: Shape = None
     feature_names: Array | None = None
     sample_names: Array | None = None
+    clusters: Array | None = None  # the k-means cluster of each program
     spectra: Array | None = None  # unit components of all runs, for the clustergram
 
     @property
@@ -191,6 +192,7 @@ def assemble(
         sparsity,
         names[1],
         names[0],
+        order,
         unit,
     )
 

@@ -52,7 +52,11 @@ def tables(ready: Prepared, found: Programs, refit: str, final_refit: bool = Tru
     """
     solve = exact if refit == "exact" else like_cnmf
     spectra = found.components / found.components.sum(axis=1, keepdims=True)
-    usage = found.activations * found.components.sum(axis=1) if refit == "exact" else solve(ready.matrix, spectra)
+    usage = found.activations * found.components.sum(axis=1)
+    if refit == "cnmf":  # whose solution depends on the order of the components
+        assert found.clusters is not None
+        spectra = spectra[np.argsort(found.clusters)]
+        usage = solve(ready.matrix, spectra)
     normed = of_rows(usage)
     order = np.argsort(-normed.sum(axis=0), kind="stable")
     usage, normed, spectra = usage[:, order], normed[:, order], spectra[order]
