@@ -57,7 +57,7 @@ def bars_html(found: Sequence[tuple[str, float]], kind: str) -> str:
     """A list of names with bars proportional to their values."""
     if not found:
         return '<span class="none">none</span>'
-    top = found[0][1]
+    top = max(value for _, value in found)
     items = (
         f'<li title="{quoted(name)}: {value:.4g}"><span class="name">{quoted(name)}</span>'
         f'<span class="bar" style="--length: {100 * value / top:.1f}%"></span></li>'

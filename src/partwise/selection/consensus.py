@@ -14,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import Chunked, Matrix, as_data, checksum
-from ..engine.names import named
+from ..engine.names import as_names, named
 from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
 from ..engine.validation import Seed, as_amount, as_bytes, as_count, as_generator, as_path, as_verbosity
 from ..projections import AtMost
+from ..runtime.packing import packed, unpacked
+from ..runtime.untrusted import UnreadableError
 from ..statistics import Array
 from .bicross import heldout_error
 from .connectivity import Connectivity, connectivity
 from .programs import Programs, Shape, assemble
-from .runs import Runs, Saver, fit_runs, resumed, write_runs
+from .runs import Runs, Saver, fit_runs, read_runs, resumed, write_runs
 from .search import as_level, as_ranks, as_share
 
 TOPIC = re.compile(r"iter(\d+)_topic\d+")  # how cNMF names the rows of stacked spectra
@@ -237,7 +239,8 @@ def consensus(
         "tol": as_amount(tol, "tol"),
     }
     path = as_path(checkpoint, "checkpoint")
-    settings = {**options, "sparsity": repr(wanted_shape), "X": checksum(data) if path else ""}
+    shape = packed(wanted_shape, "sparsity", {}, {"AtMost": AtMost})
+    settings = {**options, "sparsity": shape, "X": checksum(data) if path else ""}
     seed = int(rng.integers(2**31))
     runs = resumed(path, settings, seed, random_state is not None)
     wanted = [(rank, number) for number in range(n_runs) for rank in asked]
@@ -313,6 +316,26 @@ def from_spectra(
     return Consensus(grouped, rows, shape, features, samples, data=data)
 
 
+def loaded(path: str | os.PathLike[str]) -> Consensus:
+    """The consensus in a file; if it is a checkpoint of unfinished work, that of the ranks that are complete."""
+    runs, header = read_runs(path)
+    try:
+        counts = {rank: sum(1 for other, _ in runs.components if other == rank) for rank in header["ranks"]}
+        ranks = [rank for rank, count in counts.items() if count >= header["n_runs"]]
+        names = {key: as_names(header["names"][key]) for key in ("features", "samples")}
+        known = {row["rank"]: row for row in header["rows"] or ()}
+        spectra = {rank: runs.spectra(rank, header["n_runs"]) for rank in ranks}
+        shape = unpacked(header["settings"]["sparsity"], {}, {"AtMost": AtMost})
+    except (LookupError, TypeError, ValueError) as error:
+        raise UnreadableError(f"{os.fspath(path)} is not a valid consensus: {error}") from error
+    if not ranks:
+        raise UnreadableError(f"{os.fspath(path)} has no rank whose runs are complete: repeat the command to continue")
+    rows = [unknown_row(rank, spectra[rank]) | known.get(rank, {}) for rank in ranks]
+    for one in rows:
+        one |= {name: float("nan") for name in ("stability", "error") if one[name] is None}
+    return Consensus(spectra, rows, shape, names["features"], names["samples"], runs)
+
+
 consensus.from_spectra = from_spectra  # type: ignore[attr-defined]
 
 
@@ -336,19 +359,18 @@ def by_rank(spectra: Any, rank: int | None) -> dict[int, Array]:
 
 def row(data: Matrix | Chunked, rank: int, spectra: Array, sparsity: Shape) -> dict[str, Any]:
     """Stability and error of a rank, without leaving out any component."""
+    found = unknown_row(rank, spectra)
     try:
         all_runs = assemble(data, spectra, rank, NO_FILTER, 0.3, sparsity)
-        stability, error = all_runs.stability, all_runs.relative_error
     except ValueError:  # components of runs are zero or equal: fewer different ones than the rank
-        stability, error = float("nan"), float("nan")
-    return {
-        "rank": rank,
-        "stability": stability,
-        "error": error,
-        "heldout_error": None,
-        "converged": None,
-        "n_runs": len(spectra) // rank,
-    }
+        return found
+    return found | {"stability": all_runs.stability, "error": all_runs.relative_error}
+
+
+def unknown_row(rank: int, spectra: Array) -> dict[str, Any]:
+    """A row before anything is measured."""
+    unknown: dict[str, Any] = {"stability": float("nan"), "error": float("nan"), "heldout_error": None}
+    return {"rank": rank, **unknown, "converged": None, "n_runs": len(spectra) // rank}
 
 
 def as_runs(value: object) -> int:

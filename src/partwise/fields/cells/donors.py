@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from partwise.engine.validation import as_amount
+from partwise.io.table import Table
 from partwise.selection import Families, match
 from partwise.selection import consensus as consensus_of
 from partwise.selection.search import as_ranks
@@ -69,7 +69,7 @@ def programs(
     donors = adata.obs[by].astype(object)
     if donors.isna().any():
         raise ValueError(f"adata.obs[{by!r}] has {int(donors.isna().sum())} missing values: name a donor for each cell")
-    threshold = as_amount(density_threshold, "density_threshold", np.inf)
+    threshold, wanted = as_amount(density_threshold, "density_threshold", np.inf), as_ranks(ranks)
     names = list(dict.fromkeys(donors))
     if len(names) < 2:
         raise ValueError(f"adata.obs[{by!r}] has one value, {names[0]!r}: programs across donors need at least two")
@@ -82,9 +82,9 @@ def programs(
         filled = np.asarray(some.sum(axis=1)).ravel() > 0
         kept = some[filled]
         ready = prepared(kept, adata.obs_names[rows][filled], adata.var_names[genes], None, None, check_counts)
-        frame = pd.DataFrame.sparse.from_spmatrix(ready.matrix, ready.cells, ready.chosen_genes)
-        found = consensus_of(frame, ranks, n_runs, **options)
-        for rank in as_ranks(found.ranks):
+        table = Table(ready.matrix, "genes", str(name), tuple(ready.cells), tuple(ready.chosen_genes))
+        found = consensus_of(table, wanted, n_runs, **options)
+        for rank in wanted:
             try:
                 models.append(found.at(rank, threshold))
                 groups.append(name)
