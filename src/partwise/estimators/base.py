@@ -107,14 +107,16 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 raise ValueError(
                     f"align='names' needs feature names, but {whose} has none: fit and transform DataFrames or AnnData"
                 )
-        assert own is not None and names is not None
+        assert own is not None
+        assert names is not None
         here, there = shared_places(own, names)
         if len(here) < len(own):
             warn_user(f"X has {len(here)} of the {len(own)} features of the model: only these are used", UserWarning)
         if is_lazy(matrix):
             raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
         same = len(there) == len(names) and bool((there == np.arange(len(there))).all())
-        some = matrix if same else (matrix.tocsc() if sp.issparse(matrix) else np.asarray(matrix))[:, there]
+        whole: Any = matrix.tocsc() if sp.issparse(matrix) and not same else matrix  # type: ignore[attr-defined]
+        some = whole if same else (whole if sp.issparse(whole) else np.asarray(whole))[:, there]
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         seen = observed if observed is None or same else np.asarray(observed)[:, there]
         return solve_activations(as_data(some, None, missing, seen), self._parts()[here], self._encoder)

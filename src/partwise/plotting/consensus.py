@@ -111,7 +111,8 @@ def clustergram(found: Programs, *, title: str | None = None, figure: Canvas | N
 def draw_density(axis: Axes, found: Programs) -> None:
     """A histogram of the local density, with the threshold."""
     known = found.density[np.isfinite(found.density)]
-    axis.hist(known, bins=np.linspace(0, max(1.0, float(known.max(initial=0))), BINS), color=INK)
+    edges = np.linspace(0, max(1.0, float(known.max(initial=0))), BINS).tolist()
+    axis.hist(known, bins=edges, color=INK)
     if found.density_threshold < axis.get_xlim()[1]:
         axis.axvline(found.density_threshold, color="0.2", linestyle="--", linewidth=1)
     kept = np.count_nonzero(found.kept)

@@ -42,7 +42,9 @@ def clustered(unit: Array, rank: int) -> Array:
     """The cluster of each row, from 0, by k-means."""
     distinct = len(np.unique(unit, axis=0))
     if distinct < rank:
-        raise ValueError(f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank")
+        raise ValueError(
+            f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank"
+        )
     return np.asarray(KMeans(rank, n_init=STARTS, random_state=SEED).fit(unit).labels_)
 
 

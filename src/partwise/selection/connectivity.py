@@ -1,7 +1,7 @@
 """Samples that fall into the same class over many runs: Brunet's consensus matrix.
 
-Reference: J.-P. Brunet, P. Tamayo, T. R. Golub and J. P. Mesirov, "Metagenes and molecular pattern discovery using matrix
-factorization", PNAS 101 (2004).
+Reference: J.-P. Brunet, P. Tamayo, T. R. Golub and J. P. Mesirov, "Metagenes and molecular pattern discovery using
+matrix factorization", PNAS 101 (2004).
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..data import Chunked, Matrix, as_data, checksum
 from ..engine.names import as_names, named
@@ -86,8 +85,8 @@ class Consensus:
         """The components that recur over the runs of one rank.
 
         The components of all runs are scaled to unit norm. Those whose mean distance to their nearest neighbours is
-        at least ``density_threshold`` are isolated and left out. The others are clustered by k-means. The median of each
-        cluster is projected to the sparsity, if any, and the activations are solved for exactly.
+        at least ``density_threshold`` are isolated and left out. The others are clustered by k-means. The median of
+        each cluster is projected to the sparsity, if any, and the activations are solved for exactly.
 
         Parameters
         ----------

@@ -60,9 +60,9 @@ TABLES = {  # file: attribute of the tables
 class cNMF:  # noqa: N801 (its name)
     """cNMF with its own methods, arguments and files: change the import line, and nothing else.
 
-    ``from partwise.cells import cNMF`` instead of ``from cnmf import cNMF``. It is faster, never makes the counts dense,
-    and fits the last step exactly. One process needs neither workers nor `combine`. For new code, `partwise.cells.
-    consensus` does all of it in one call.
+    ``from partwise.cells import cNMF`` instead of ``from cnmf import cNMF``. It is faster, never makes the counts
+    dense, and fits the last step exactly. One process needs neither workers nor `combine`. For new code,
+    `partwise.cells.consensus` does all of it in one call.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ class cNMF:  # noqa: N801 (its name)
     def _write_plan(self, components: int | Iterable[int], n_iter: int, seed: int | None) -> None:
         listed = [components] if isinstance(components, int) else list(components)
         ranks = sorted({as_count(k, "components") for k in listed})
-        seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, len(listed) * n_iter)  # noqa: NPY002 (cNMF's)
+        seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, len(listed) * n_iter)  # cNMF's
         rows = [
             [k, i, int(seeds[place]), os.path.exists(self.paths["iter_spectra"] % (k, i))]
             for place, (k, i) in enumerate(product(ranks, range(n_iter)))

@@ -24,7 +24,7 @@ HARMLESS = {  # all that a pickled array of names needs
 }
 
 
-class Names(pickle.Unpickler):
+class NamesOnly(pickle.Unpickler):
     """Reads pickled arrays of strings and numbers, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -68,7 +68,7 @@ def read_member(content: bytes) -> Array:
     shape, _, dtype = read_header(file)
     if dtype.kind != "O":
         return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    found = np.asarray(Names(file).load())
+    found = np.asarray(NamesOnly(file).load())
     if found.shape != shape:
         raise ValueError(f"an array has shape {found.shape} instead of {shape}")
     return found

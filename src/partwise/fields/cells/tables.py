@@ -1,4 +1,4 @@
-"""The tables of cNMF: usages, spectra in TPM, marker scores, and the reference of starCAT. No dense copy of the cells."""
+"""The tables of cNMF: usages, spectra in TPM, marker scores, and the reference of starCAT. Nothing is made dense."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tables:
 def tables(ready: Prepared, found: Programs, refit: str, final_refit: bool = True, sums: bool = False) -> Tables:
     """Build the tables. ``refit`` is "exact", or "cnmf": coordinate descent that stops early, as in cNMF.
 
-    Without ``final_refit``, the usages are those of the scaled counts. ``sums``: scale the programs in TPM to a million.
+    Without ``final_refit``, the usages are those of the scaled counts. ``sums``: scale programs in TPM to a million.
     """
     solve = exact if refit == "exact" else like_cnmf
     spectra = found.components / found.components.sum(axis=1, keepdims=True)
