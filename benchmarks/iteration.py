@@ -28,6 +28,7 @@ from partwise.engine.starts import starting_factors
 from partwise.engine.validation import as_columns
 from partwise.recipes import Task, ssnmf
 from partwise.runtime.threads import fitting_threads
+from partwise.runtime.together import alone
 from partwise.updates import Sequential
 
 SHAPES = {"ORL": (10304, 400, 25), "CBCL": (361, 2429, 49), "sMRI": (613410, 269, 40)}  # features, samples, rank
@@ -48,8 +49,8 @@ def made_up(features: int, samples: int, r: int, dtype: str) -> np.ndarray:
 
 
 def iterate(fit: WholeFit) -> None:
-    fit.update(1)
-    fit.update(0)
+    alone(fit.update(1))
+    alone(fit.update(0))
     fit.loss(0)
 
 

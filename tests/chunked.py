@@ -95,8 +95,8 @@ def spied(monkeypatch):
     """The result of each search for dead components."""
     found = []
 
-    def spy(self, restarted=ChunkedFit.restarted):
-        found.append(restarted(self))
+    async def spy(self, restarted=ChunkedFit.restarted):
+        found.append(await restarted(self))
         return found[-1]
 
     monkeypatch.setattr(ChunkedFit, "restarted", spy)

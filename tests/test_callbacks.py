@@ -117,7 +117,7 @@ def test_interrupt_ends_all_starts(X):
     interrupt = Interrupt()
     fit = model(n_init=4, tol=0, max_iter=10).set_callbacks(interrupt).fit(X)
     assert "interrupted" in fit.stop_reason_
-    assert interrupt.iterations_ended <= 4
+    assert interrupt.iterations_ended <= 3 + 4  # all starts end after their next iteration
     assert fit.transform(X).shape == (25, 4)
 
 

@@ -9,6 +9,7 @@ from catalogues import one_at_a_time, planted
 import partwise as pw
 from partwise.engine.loop import factorize
 from partwise.recipes import SOLVERS
+from partwise.runtime.together import job_of, single
 
 METHODS = ("fast", "sorted", "hoyer")
 SPARSITY = {
@@ -90,9 +91,10 @@ def test_faithful_is_the_papers_algorithm(X, r, sweeps, repeats, given, monkeypa
     """From the recipe's own start, with its own random orders."""
     s, max_iter, (n, m), begun = 0.45, 15, X.shape, {}
 
-    def spy(data, factors, blocks, **options):
+    @single
+    async def spy(data, factors, blocks, **options):
         begun.update(H=factors[0].T.copy(), W=factors[1].copy(), seed=blocks[1].update.seed)
-        return factorize(data, factors, blocks, **options)
+        return await job_of(factorize)(data, factors, blocks, **options)
 
     monkeypatch.setattr("partwise.recipes.task.factorize", spy)
     init = (rng.random((n, r)), rng.random((r, m))) if given else None

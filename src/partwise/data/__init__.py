@@ -15,11 +15,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike
-from .chunks import Chunked, Held, named
+from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep, named
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
-from .matrix import Matrix, Wrapped, check_kind, checksum
+from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
@@ -29,6 +29,7 @@ from .tensor import DenseTensor, Tensor
 
 __all__ = [
     "COO",
+    "ChunkSums",
     "Chunked",
     "Data",
     "DenseData",
@@ -38,21 +39,34 @@ __all__ = [
     "Held",
     "Matrix",
     "Missing",
+    "Pass",
+    "SharingStep",
     "Sliced",
     "SparseData",
     "SparseTensor",
+    "Statistics",
     "StoredData",
     "Tensor",
     "Whole",
     "Wrapped",
     "as_data",
     "as_tensor",
+    "at_once",
     "check_kind",
     "check_seen",
     "checksum",
     "is_lazy",
     "named",
 ]
+
+MEMORY = 2**28  # bytes for the factors of all fits that run side by side
+COPIES = 6  # of the factors of a fit: themselves, shifted, spare, earlier ones, those in a product, and the product
+
+
+def at_once(data: Data, r: int) -> int:
+    """How many fits of ``r`` components to this X run side by side; one if they cannot share a pass over it."""
+    shared = data.shared if isinstance(data, Chunked) else isinstance(data, Matrix) and data.complete
+    return max(1, MEMORY // (COPIES * sum(data.shape) * r * data.dtype.itemsize)) if shared else 1
 
 
 def is_lazy(X: Any) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..runtime.arrays import DType
+from ..runtime.together import Request, alone
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
@@ -36,6 +37,7 @@ class Chunked(ABC):
     squared = True
     here = True  # whether the activations are in this process
     missing = False  # whether NaN marks a missing entry
+    shared = False  # whether a pass can serve several fits
 
     @cached_property
     def complete(self) -> bool:
@@ -70,6 +72,10 @@ class Chunked(ABC):
     @abstractmethod
     def subset(self, which: Array) -> Matrix:
         """Load some of the samples into memory."""
+
+    def visit_together(self, held: Sequence[Held], steps: Sequence[Step]) -> list[Any]:
+        """Take a step with each of several fits' activations, and return the sums, from one pass if possible."""
+        return [one.visit_all(step) for one, step in zip(held, steps, strict=True)]
 
     def mapped(self, start: Start, step: Step, r: int) -> Any:
         """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
@@ -128,6 +134,8 @@ class Chunked(ABC):
 class Held(ABC):
     """Activations (samples × r) that are stored with their chunks. Only `sweep` reads and writes them."""
 
+    data: Chunked
+
     def __init__(self, data: Chunked, r: int) -> None:
         self.shape, self.dtype = (data.shape[0], r), data.dtype
         self.scale: Array | None = None  # of the columns; applied in the next sweep
@@ -155,8 +163,12 @@ class Held(ABC):
 
         A step may add columns, which the next step gets, too, unless ``cut`` is set.
         """
+        return self.visit_all(self.after_cut(step))
+
+    def after_cut(self, step: Step) -> Step:
+        """The step that drops columns first if ``cut`` is set."""
         cut, self.cut = self.cut, False
-        return self.visit_all(Cut(step, self.shape[1]) if cut else step)
+        return Cut(step, self.shape[1]) if cut else step
 
     @abstractmethod
     def visit_all(self, step: Step) -> Any:
@@ -198,16 +210,80 @@ def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
     return activations, gram(activations)
 
 
+@dataclass(frozen=True, eq=False)
+class Pass(Request):
+    """What a fit awaits: the sum of a step over all chunks, as by ``held.sweep``."""
+
+    held: Held
+    step: Step
+
+    @property
+    def kind(self) -> Hashable:
+        """The same X."""
+        return id(self.held.data) if self.held.data.shared else id(self)
+
+    def answers(self, requests: Sequence[Self]) -> list[Any]:
+        """The sums of several fits."""
+        if len(requests) == 1:
+            return [self.held.sweep(self.step)]
+        steps = [one.held.after_cut(one.step) for one in requests]
+        return self.held.data.visit_together([one.held for one in requests], steps)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkSums(Request):
+    """The statistics of ``factors[mode]`` in a chunk, as by ``chunk.sums``."""
+
+    chunk: Matrix
+    factors: Sequence[Array]
+    grams: Sequence[Array | None]
+    mode: int
+
+    @property
+    def kind(self) -> Hashable:
+        """The same mode of the same chunk."""
+        return (id(self.chunk), self.mode) if self.chunk.complete else super().kind
+
+    def answers(self, requests: Sequence[Self]) -> list[Stats]:
+        """The statistics of several fits."""
+        if not self.chunk.complete:
+            return [self.chunk.sums(self.factors, self.grams, self.mode)]
+        others = [one.factors[1 - self.mode] for one in requests]
+        grams = [one.grams[1 - self.mode] for one in requests]
+        crosses = self.chunk.crosses(others, self.mode, fresh=True)  # a pass keeps them until it ends
+        return [
+            Stats(cross, gram(other) if own is None else own, 0.0)
+            for cross, other, own in zip(crosses, others, grams, strict=True)
+        ]
+
+
+class SharingStep(ABC):
+    """A step that awaits its `ChunkSums`, so that the steps of several fits share the products with a chunk."""
+
+    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """Return new activations of the chunk, and a result that is summed over the chunks."""
+        return alone(self.take(chunk, activations))
+
+    @abstractmethod
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+        """The same as a job."""
+
+
+async def taken(step: Step, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+    """Any step as a job."""
+    return await step.take(chunk, activations) if isinstance(step, SharingStep) else step(chunk, activations)
+
+
 @dataclass(frozen=True)
-class Cut:
+class Cut(SharingStep):
     """Another step, which gets only the first ``r`` columns."""
 
     step: Step
     r: int
 
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
         """Return what the other step returns."""
-        return self.step(chunk, np.asfortranarray(activations[:, : self.r]))
+        return await taken(self.step, chunk, np.asfortranarray(activations[:, : self.r]))
 
 
 class Residual:

@@ -162,6 +162,8 @@ class DaskData(Chunked):
 class HeldThere(Held):
     """Activations on the workers. Each worker keeps those of the chunks that it visited last."""
 
+    data: DaskData
+
     def __init__(self, data: DaskData, start: Start, r: int) -> None:
         super().__init__(data, r)
         self.data, self.start, self.fit, self.log = data, start, uuid4().hex, Log()

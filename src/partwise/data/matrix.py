@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
+from ..runtime.together import Request
 from ..statistics import Array, Stats, gram
 from .protocols import Data, Form, Sliced, Which
 
@@ -92,6 +94,16 @@ class Matrix(InMemory):
         other = grams[1 - mode]
         return Stats(self.cross(factors[1 - mode], mode), gram(factors[1 - mode]) if other is None else other, 0.0)
 
+    def crosses(self, rests: Sequence[Array], mode: int, fresh: bool = False) -> list[Array]:
+        """The products with several matrices, from one pass. They share an array, like `cross`, unless it is fresh."""
+        rest = np.concatenate([r.T for r in rests]).T if len(rests) > 1 else rests[0]  # its columns are contiguous
+        if fresh:
+            out = np.empty((self.shape[mode], rest.shape[1]), dtype=self.dtype, order="F")
+        else:
+            out = self.product_array(mode, rest.shape[1])
+        self.multiply(rest, mode, out)
+        return np.split(out, np.cumsum([r.shape[1] for r in rests])[:-1], axis=1)
+
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         """Yield groups of samples with the same observed features, and the statistics of their activations."""
         yield slice(None), Stats(self.cross(parts, 0), gram(parts), self.sqnorm)
@@ -162,6 +174,33 @@ class Matrix(InMemory):
 
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics(Request):
+    """What a fit awaits: the statistics of ``factors[mode]``, as by ``data.statistics``.
+
+    Those of several fits to the same matrix come from one product, unless entries are missing.
+    """
+
+    data: Sliced
+    factors: Sequence[Array]
+    grams: Sequence[Array]
+    mode: int
+
+    @property
+    def kind(self) -> Hashable:
+        """The same X and mode."""
+        return (id(self.data), self.mode) if isinstance(self.data, Matrix) and self.data.complete else id(self)
+
+    def answers(self, requests: Sequence[Self]) -> list[Stats]:
+        """The statistics of several fits."""
+        data, other = self.data, 1 - self.mode
+        if len(requests) == 1:
+            return [data.statistics(self.factors, self.grams, self.mode)]
+        assert isinstance(data, Matrix)
+        crosses = data.crosses([one.factors[other] for one in requests], self.mode)
+        return [Stats(cross, one.grams[other], data.sqnorm) for cross, one in zip(crosses, requests, strict=True)]
 
 
 class Wrapped(ABC):

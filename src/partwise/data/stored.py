@@ -6,9 +6,10 @@ import math
 import mmap
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ import numpy as np
 
 from ..runtime.arrays import ArrayLike
 from ..runtime.npy import mapped
+from ..runtime.together import together
 from ..runtime.untrusted import in_units, reading
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Question, Start, Step, named
+from .chunks import Chunked, Held, Question, Start, Step, named, taken
 from .matrix import Matrix, check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
@@ -259,6 +261,24 @@ class StoredData(Chunked):
         """Return activations held in an array of this process."""
         return HeldHere(self, start, r)
 
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        """A pass serves several fits, unless entries are missing."""
+        return self.complete
+
+    def visit_together(self, held: Sequence[Held], steps: Sequence[Step]) -> list[Any]:
+        """Take a step with each of several fits' activations, and return the sums, from one pass."""
+        tours = [Tour(one, step) for one, step in zip(held, steps, strict=True) if isinstance(one, HeldHere)]
+
+        def visit(chunk: Matrix) -> Each:
+            answers = dict(together((tour.at(chunk) for tour in tours), len(tours)))
+            return Each([answers[k] for k in range(len(tours))])
+
+        found: Each = self.total(visit)
+        for tour in tours:
+            tour.held.array = tour.new
+        return found.answers
+
     def subset(self, which: Array) -> Matrix:
         """Load some of the samples (indices in increasing order) into memory."""
         self.stored.check()
@@ -276,6 +296,8 @@ class StoredData(Chunked):
 class HeldHere(Held):
     """Activations in memory, for data on disk."""
 
+    data: StoredData
+
     def __init__(self, data: StoredData, start: Start, r: int) -> None:
         super().__init__(data, r)
         self.data = data
@@ -285,20 +307,7 @@ class HeldHere(Held):
 
     def visit_all(self, step: Step) -> Any:
         """Apply ``step`` to every chunk and return the sum of the results."""
-        scale, self.scale = self.scale, None
-        old = new = self.array
-
-        def visit(chunk: Matrix) -> Any:
-            nonlocal new
-            rows = slice(chunk.first, chunk.first + chunk.shape[0])
-            activations, answer = step(chunk, self.scaled(scale, np.array(old[rows], order="F")))
-            if new.shape[1] != activations.shape[1]:
-                new = np.empty((len(old), activations.shape[1]), dtype=self.dtype)
-            new[rows] = activations
-            return answer
-
-        found = self.data.total(visit)
-        self.array = new
+        (found,) = self.data.visit_together([self], [step])
         return found
 
     def gram(self) -> Array:
@@ -313,3 +322,32 @@ class HeldHere(Held):
             self.array *= self.scale.astype(self.dtype)
             self.scale = None
         return self.array
+
+
+class Tour:
+    """A step on its way over the chunks. It writes the new activations."""
+
+    def __init__(self, held: HeldHere, step: Step) -> None:
+        self.held, self.step = held, step
+        self.scale, held.scale = held.scale, None
+        self.old = self.new = held.array
+
+    async def at(self, chunk: Matrix) -> Any:
+        """Take the step at one chunk, and return its result."""
+        rows = slice(chunk.first, chunk.first + chunk.shape[0])
+        before = Held.scaled(self.scale, np.array(self.old[rows], order="F"))
+        activations, answer = await taken(self.step, chunk, before)
+        if self.new.shape[1] != activations.shape[1]:
+            self.new = np.empty((len(self.old), activations.shape[1]), dtype=self.held.dtype)
+        self.new[rows] = activations
+        return answer
+
+
+@dataclass(frozen=True)
+class Each:
+    """Results of several steps, which are summed separately."""
+
+    answers: list[Any]
+
+    def __add__(self, other: Each) -> Each:
+        return Each([a + b for a, b in zip(self.answers, other.answers, strict=True)])

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Matrix
+from ..data import ChunkSums, Matrix, Pass, SharingStep, Statistics
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, as_factor, gram, inner
@@ -68,25 +68,25 @@ class Extrapolating(Fit):
         own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
         return {**super().snapshot(), **own}
 
-    def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
-        super().restore(snapshot)
+        await super().restore(snapshot)
         self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
 
-    def step(self, order: Sequence[int], measure: bool = False) -> float:
+    async def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one iteration. The residual is not measured, because the updates start from shifted factors."""
         assert not measure
         if len(order) < 2 or (self.reviving is not None and self.revivals and self.unused().size):
             self.forget()
             self.momentum = replace(self.momentum, count=1)
-            super().step(order)
+            await super().step(order)
             self.value = super().loss(order[-1])  # type: ignore[safe-super]
             return np.inf
         if self.ahead is None:
             self.begin()
         first, last = order
-        if not self.advance(first, last):
-            self.advance(first, last, undo=True)
+        if not await self.advance(first, last):
+            await self.advance(first, last, undo=True)
         return np.inf
 
     @abstractmethod
@@ -94,16 +94,16 @@ class Extrapolating(Fit):
         """Start from the current factors."""
 
     @abstractmethod
-    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
         """Make an iteration. Returns False if it would raise the loss: the next call must then ``undo`` it."""
 
     def forget(self) -> None:
         """Forget what is shifted."""
         self.ahead = None
 
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss at the start."""
-        super().first_loss(mode)  # type: ignore[safe-super]
+        await super().first_loss(mode)  # type: ignore[safe-super]
         self.value = super().loss(mode)  # type: ignore[safe-super]
         return self.value
 
@@ -123,13 +123,13 @@ class AcceleratedFit(Extrapolating, WholeFit):
         shifted = {} if self.ahead is None else {"ahead": self.ahead, "product": self.product}
         return {**super().snapshot(), **shifted}
 
-    def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
-        super().restore(snapshot)
+        await super().restore(snapshot)
         if "ahead" in snapshot:
             product = snapshot.get("product")
             if product is None:  # of a fit in chunks, which updates the activations last
-                product = self.data.statistics(self.factors, self.grams, 0).cross.copy(order="F")
+                product = (await Statistics(self.data, self.factors, self.grams, 0)).cross.copy(order="F")
             self.shift_to([*map(as_factor, snapshot["ahead"])], product)
 
     def begin(self) -> None:
@@ -142,13 +142,13 @@ class AcceleratedFit(Extrapolating, WholeFit):
         self.ahead_grams = [gram(f) for f in ahead]
         self.spare = [np.empty_like(f) for f in ahead]
 
-    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
         """Make an iteration. Returns False if it would raise the loss; it is then undone at once."""
         assert self.ahead is not None
         beta, ahead, grams = self.momentum.beta, self.ahead, self.ahead_grams
         new, own = [*ahead], [*grams]
         for mode in (first, last):
-            stats = self.data.statistics(ahead, grams, mode)
+            stats = await Statistics(self.data, ahead, grams, mode)
             new[mode], self.states[mode] = self.blocks[mode].from_ahead(
                 ahead[mode],
                 stats,
@@ -219,7 +219,7 @@ class AheadSums:
 
 
 @dataclass(frozen=True)
-class AheadStep:
+class AheadStep(SharingStep):
     """Update the activations of a chunk, which are followed by shifted and by previous activations, if they are known.
 
     ``parts`` are the shifted components and ``gram`` is their Gram matrix; ``own_gram`` is that before the shift. With
@@ -233,16 +233,16 @@ class AheadStep:
     beta: float
     undo: bool
 
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, AheadSums]:
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, AheadSums]:
         """Return new, shifted and current activations next to each other, and the sums of the chunk."""
         r = self.parts.shape[1]
         current = np.asfortranarray(activations[:, -r:] if self.undo else activations[:, :r])
         known = activations.shape[1] > r and not self.undo
         ahead = np.array(activations[:, r : 2 * r] if known else current, order="F")
-        stats = chunk.sums([ahead, self.parts], [None, self.gram], 0)
+        stats = await ChunkSums(chunk, [ahead, self.parts], [None, self.gram], 0)
         new, _ = self.block.from_ahead(ahead, stats, {}, current, self.own_gram)
         shifted = extrapolate(new, current, self.beta, np.empty_like(new))
-        stats = chunk.sums([shifted, self.parts], [None, self.gram], 1)
+        stats = await ChunkSums(chunk, [shifted, self.parts], [None, self.gram], 1)
         return np.hstack([new, shifted, current]), AheadSums(stats, gram(new), new.sum(axis=0, dtype=float))
 
 
@@ -263,19 +263,19 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         shifted = {"factors": factors, "ahead": ahead, "ahead_sums": [stats.cross, stats.gram]}
         return {**super().snapshot(), **shifted}
 
-    def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
-        super().restore(snapshot)
+        await super().restore(snapshot)
         if "ahead" not in snapshot:
             return
         activations, parts = snapshot["ahead"]
-        self.held.sweep(Beside(activations))
+        await Pass(self.held, Beside(activations))
         self.shift_to(parts)
         if "ahead_sums" in snapshot:
             cross, own = snapshot["ahead_sums"]
             self.ahead_stats = Stats(cross, own, self.data.sqnorm)
         else:  # of a fit in memory
-            self.ahead_stats = self.data.with_sqnorm(self.held.sweep(SumAhead(parts)))
+            self.ahead_stats = self.data.with_sqnorm(await Pass(self.held, SumAhead(parts)))
 
     def begin(self) -> None:
         """Start from the current factors."""
@@ -283,22 +283,23 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
 
     def shift_to(self, ahead: Array) -> None:
         """Continue from these shifted components."""
-        self.ahead, self.spare, self.ahead_stats = ahead, np.empty_like(ahead), self.statistics(1)
+        self.ahead, self.spare, self.ahead_stats = ahead, np.empty_like(ahead), self.summed
 
     def forget(self) -> None:
         """Keep only the activations themselves."""
         self.held.cut, self.ahead = self.ahead is not None, None
 
-    def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
         """Make an iteration, with one pass over X, which undoes the last one first if it was too far."""
         assert self.ahead is not None
-        beta, before = self.momentum.beta, self.statistics(1)
+        beta, before = self.momentum.beta, self.summed
         parts, self.states[1] = self.blocks[1].from_ahead(
             self.ahead, self.ahead_stats, self.states[1], self.factors[1], self.grams[0]
         )
         self.ahead = extrapolate(parts, self.factors[1], beta, self.spare)
         own = gram(parts)
-        sums: AheadSums = self.held.sweep(AheadStep(self.ahead, gram(self.ahead), own, self.blocks[0], beta, undo))
+        step = AheadStep(self.ahead, gram(self.ahead), own, self.blocks[0], beta, undo)
+        sums: AheadSums = await Pass(self.held, step)
         self.ahead_stats, grams = self.data.with_sqnorm(sums.stats), [sums.gram, own]
         cross = extrapolate(self.ahead_stats.cross, before.cross, -beta / (1 + beta), np.empty_like(before.cross))
         stats = replace(self.ahead_stats, cross=cross, gram=sums.gram)

@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from ..data import Chunked, Held, Matrix
+from ..data import Chunked, ChunkSums, Held, Matrix, Pass, SharingStep
 from ..statistics import Array, Stats, gram
 from .blocks import Block
 from .metrics import largest_move
@@ -34,7 +34,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class ChunkStep:
+class ChunkStep(SharingStep):
     """Update the activations of a chunk by ``block`` (None: leave them unchanged), and return its `Sums`.
 
     Parameters
@@ -54,7 +54,7 @@ class ChunkStep:
     dead: Sequence[int] = ()
     alive: Sequence[int] = ()
 
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Sums]:
+    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Sums]:
         """Return the new activations of the chunk, and its sums."""
         r = self.parts.shape[1]
         moves = np.zeros((3, r))
@@ -66,11 +66,11 @@ class ChunkStep:
             share = [self.parts[:, j]]
             activations[:, j] = fitted_amounts(chunk.residual_times(share, [activations, self.parts], 0), share)
         if self.block is not None:
-            stats = chunk.sums([activations, self.parts], [None, self.gram], 0)
+            stats = await ChunkSums(chunk, [activations, self.parts], [None, self.gram], 0)
             if self.measure:
                 moves = self.block.moves(activations, stats)
             activations, _ = self.block(activations, stats, {})
-        stats = chunk.sums([activations, self.parts], [None, self.gram], 1)
+        stats = await ChunkSums(chunk, [activations, self.parts], [None, self.gram], 1)
         return activations, Sums(stats, activations.sum(axis=0, dtype=float), moves)
 
 
@@ -123,25 +123,25 @@ class ChunkedFit(Fit):
     data: Chunked
     totals: Array  # Σ of each column of the activations
 
-    def sweep(self, step: ChunkStep) -> Sums:
+    async def sweep(self, step: ChunkStep) -> Sums:
         """Make one pass over X."""
-        sums: Sums = self.held.sweep(step)
+        sums: Sums = await Pass(self.held, step)
         self.last = self.data.with_sqnorm(sums.stats)
         self.grams[0], self.totals = sums.stats.gram, sums.totals
         return sums
 
     def snapshot(self) -> Snapshot:
         """The state that the next iteration depends on, including the sums of the last pass."""
-        stats = self.statistics(1)
+        stats = self.summed
         factors = [self.held.collected(), self.factors[1]]
         sums = {"last": [stats.cross, stats.gram], "totals": self.totals}
         return {**super().snapshot(), "factors": factors, **sums}
 
-    def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
-        super().restore(snapshot)
+        await super().restore(snapshot)
         if "last" not in snapshot:  # of a fit in memory, which keeps no sums
-            self.sum_up()
+            await self.sum_up()
             return
         cross, own = snapshot["last"]
         self.last, self.totals = Stats(cross, own, self.data.sqnorm), snapshot["totals"]
@@ -151,27 +151,32 @@ class ChunkedFit(Fit):
         """The activations, which stay with their chunks."""
         return cast(Held, self.factors[0])
 
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss at the start."""
-        self.sum_up()
+        await self.sum_up()
         return self.loss(mode)
 
-    def sum_up(self) -> None:
+    async def sum_up(self) -> None:
         """Make a pass over X that changes nothing."""
-        self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
+        await self.sweep(ChunkStep(self.factors[1], self.grams[1], None))
 
-    def statistics(self, mode: int) -> Stats:
+    async def statistics(self, mode: int) -> Stats:
         """The statistics of the components."""
         assert mode == 1
+        return self.summed
+
+    @property
+    def summed(self) -> Stats:
+        """The statistics of the components, from the last pass."""
         assert self.last is not None
         return self.last
 
-    def update(self, mode: int, measure: bool = False) -> float:
+    async def update(self, mode: int, measure: bool = False) -> float:
         """Update the components from the last sums, or the activations by a pass over X."""
         if mode == 1:
-            return super().update(mode, measure)
-        dead, alive = self.restarted() if self.reviving == 0 else ([], [])
-        sums = self.sweep(ChunkStep(self.factors[1], self.grams[1], self.blocks[0], measure, dead, alive))
+            return await super().update(mode, measure)
+        dead, alive = await self.restarted() if self.reviving == 0 else ([], [])
+        sums = await self.sweep(ChunkStep(self.factors[1], self.grams[1], self.blocks[0], measure, dead, alive))
         if self.blocks[0].normalised:
             self.normalise(0)
         return largest_move(sums.moves) if measure else np.inf
@@ -181,13 +186,13 @@ class ChunkedFit(Fit):
         norms = column_norms(self.grams[mode], self.kept)
         super().normalise(mode)
         scale = norms if mode == 1 else 1 / norms
-        self.last, self.totals = self.statistics(1).mixed(scale), self.totals * scale
+        self.last, self.totals = self.summed.mixed(scale), self.totals * scale
 
     def moving(self) -> list[Array]:
         """The components or, if all are known, Xᵀ·activations, because the activations stay with their chunks."""
-        return [self.statistics(1).cross if isinstance(f, Held) else f for f in super().moving()]
+        return [self.summed.cross if isinstance(f, Held) else f for f in super().moving()]
 
-    def restarted(self) -> tuple[list[int], list[int]]:
+    async def restarted(self) -> tuple[list[int], list[int]]:
         """Restart dead components from the worst-fitted samples. Returns all dead components, and the restarted ones.
 
         Their activations for all samples are computed in the next pass.
@@ -195,7 +200,7 @@ class ChunkedFit(Fit):
         dead = self.dead()
         if not dead.size:
             return [], []
-        worst: Worst = self.held.sweep(FindWorst(self.factors[1], self.grams[1], dead))
+        worst: Worst = await Pass(self.held, FindWorst(self.factors[1], self.grams[1], dead))
         few = self.data.kind()(worst.samples, check=False)
         factors = [np.asfortranarray(worst.activations), self.factors[1]]
         stats = few.statistics(factors, [gram(f) for f in factors], 0)
@@ -215,5 +220,4 @@ class ChunkedFit(Fit):
 
     def loss(self, mode: int) -> float:
         """The loss at the current factors."""
-        assert self.last is not None
-        return self.last.loss(self.factors[1], self.grams[1]) + self.penalties()
+        return self.summed.loss(self.factors[1], self.grams[1]) + self.penalties()

@@ -18,6 +18,7 @@ from ..projections import hoyer_sparsity
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
+from ..runtime.together import single
 from ..statistics import Array, relative_error
 from ..updates import State
 from .accelerated import AcceleratedChunkedFit, AcceleratedFit
@@ -142,7 +143,8 @@ class Result:
         )
 
 
-def factorize(
+@single
+async def factorize(
     data: Sliced | Chunked,
     factors: Factors,
     blocks: Sequence[Block],
@@ -210,10 +212,10 @@ def factorize(
 
     with fitting_threads(data.size * factors[1].shape[1], n_threads):
         if resumed is not None:
-            fit.restore(resumed.fit)
+            await fit.restore(resumed.fit)
             watch.resume(**resumed.history)
         try:
-            iterate(fit, watch, order, before, save)
+            await iterate(fit, watch, order, before, save)
             fit.finish()
         except BaseException:
             if isinstance(factors[0], Held):  # a traceback would keep activations on the workers alive
@@ -236,7 +238,7 @@ def factorize(
     )
 
 
-def iterate(
+async def iterate(
     fit: RunningFit,
     watch: Watch,
     order: Sequence[int],
@@ -249,11 +251,11 @@ def iterate(
     """
     with interrupts() as interrupted:
         if not watch.losses:
-            watch.note(fit.first_loss((*before, *order)[0]))
+            watch.note(await fit.first_loss((*before, *order)[0]))
             if before and not watch.stop_reason:
-                fit.step(before)
+                await fit.step(before)
         while not watch.stop_reason:
-            residual = fit.step(order, measure=watch.kkt_tol > 0)
+            residual = await fit.step(order, measure=watch.kkt_tol > 0)
             watch.note(fit.loss(order[-1]), residual, bool(interrupted))
             if after is not None:
                 after()

@@ -113,11 +113,11 @@ class Epochs:
         """The components; activations are not stored."""
         return [None, self.learner.parts]
 
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss with all activations zero, because none have been computed."""
         return 0.5 * self.data.sqnorm
 
-    def step(self, order: Sequence[int], measure: bool = False) -> float:
+    async def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Make one pass over X."""
         self.total, whole = 0.0, min(self.size, self.data.shape[0])
         for batch in batches(self.data, self.size, self.rng if self.steps else None):

@@ -25,19 +25,29 @@ from .loop import Callback, Iteration
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths
 BAR = 12
 PLAIN_SECONDS = 10  # between two lines in a log
+AddLine = Callable[[int], Callback]  # the number of a start → the callback of its line
 
 
-def progress_line(
-    label: str, console: Console | None = None, modes: Sequence[int] = (1,)
-) -> AbstractContextManager[Callback]:
-    """Return a context that gives a callback, which shows the progress of a fit on standard error.
+def progress_lines(
+    label: str, starts: int, console: Console | None = None, modes: Sequence[int] = (1,)
+) -> AbstractContextManager[AddLine]:
+    """Return a context that shows the progress of fits from several starts on standard error, each on its own line.
 
-    The line shows the iteration, the relative error, the range of the sparsity in the factors of ``modes``, the loss,
-    and the time left until max_iter. A narrow terminal shows less. If standard error is neither a
-    terminal nor a notebook, a plain line is printed at the start, every ten seconds, and at the end.
+    It gives a function that adds the line of a start and returns the callback of its fit. The line shows the iteration,
+    the relative error, the range of the sparsity in the factors of ``modes``, the loss, and the time left until
+    max_iter. A narrow terminal shows less. If standard error is neither a terminal nor a notebook, a plain line is
+    printed at the start, every ten seconds, and at the end.
     """
     console = console or Console(stderr=True)
-    return live_line(label, console, modes) if redrawable(console) else plain_lines(label, console)
+    labels = [f"{label}, start {k + 1} of {starts}" for k in range(starts)] if starts > 1 else [label]
+    return live_lines(labels, console, modes) if redrawable(console) else plain_lines(labels, console)
+
+
+@contextmanager
+def progress_line(label: str, console: Console | None = None, modes: Sequence[int] = (1,)) -> Iterator[Callback]:
+    """The same for one fit: yield its callback."""
+    with progress_lines(label, 1, console, modes) as line:
+        yield line(0)
 
 
 def redrawable(console: Console) -> bool:
@@ -46,47 +56,60 @@ def redrawable(console: Console) -> bool:
 
 
 @contextmanager
-def live_line(label: str, console: Console, modes: Sequence[int]) -> Iterator[Callback]:
-    """Show one line that is redrawn."""
-    with Progress(*line_columns(console.width - len(label)), console=console) as bar:
+def live_lines(labels: Sequence[str], console: Console, modes: Sequence[int]) -> Iterator[AddLine]:
+    """Show lines that are redrawn."""
+    with Progress(*line_columns(console.width - len(labels[-1])), console=console) as bar:
 
-        def tell(iteration: Iteration) -> None:
-            about: dict[str, Any] = {
-                "error": iteration.relative_error,
-                "loss": iteration.loss,
-                "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
-            }
-            if not bar.tasks:  # a resumed fit does not start at 0
-                bar.add_task(label, total=iteration.max_iter, completed=iteration.n_iter, **about)
-            bar.update(TaskID(0), completed=iteration.n_iter, **about)
+        def line(k: int) -> Callback:
+            task: TaskID | None = None
 
-        yield tell
-        if bar.tasks:
-            bar.update(TaskID(0), total=bar.tasks[0].completed)
+            def tell(iteration: Iteration) -> None:
+                nonlocal task
+                about: dict[str, Any] = {
+                    "completed": iteration.n_iter,
+                    "error": iteration.relative_error,
+                    "loss": iteration.loss,
+                    "sparsity": sparsity_range(*(iteration.factors[mode] for mode in modes)),
+                }
+                if task is None:  # a resumed fit does not start at 0
+                    task = bar.add_task(labels[k], total=iteration.max_iter, **about)
+                bar.update(task, **about)
+
+            return tell
+
+        yield line
+        for task in bar.tasks:
+            bar.update(task.id, total=task.completed)
 
 
 @contextmanager
-def plain_lines(label: str, console: Console) -> Iterator[Callback]:
-    """Print a line from time to time, for a log."""
-    left: list[Iteration] = []  # the last iteration, unless it was printed
-    next_time = -np.inf
+def plain_lines(labels: Sequence[str], console: Console) -> Iterator[AddLine]:
+    """Print a line for each fit from time to time, for a log."""
+    left: dict[int, Iteration] = {}  # the last iteration of each fit, unless it was printed
 
-    def show(one: Iteration) -> None:
+    def show(k: int) -> None:
+        one = left.pop(k)
         error = f"relative error {one.relative_error:.4f}"
-        console.out(f"{label}: iteration {one.n_iter} of {one.max_iter}, {error}, {one.seconds:.1f} s", highlight=False)
+        text = f"{labels[k]}: iteration {one.n_iter} of {one.max_iter}, {error}, {one.seconds:.1f} s"
+        console.out(text, highlight=False)
 
-    def tell(iteration: Iteration) -> None:
-        nonlocal next_time
-        left[:] = [iteration]
-        if iteration.seconds >= next_time:
-            show(left.pop())
-            next_time = iteration.seconds + PLAIN_SECONDS
+    def line(k: int) -> Callback:
+        next_time = -np.inf
+
+        def tell(iteration: Iteration) -> None:
+            nonlocal next_time
+            left[k] = iteration
+            if iteration.seconds >= next_time:
+                show(k)
+                next_time = iteration.seconds + PLAIN_SECONDS
+
+        return tell
 
     try:
-        yield tell
+        yield line
     finally:
-        for one in left:
-            show(one)
+        for k in [*left]:
+            show(k)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..data import Data, Sliced
+from ..data import Data, Sliced, Statistics
 from ..statistics import Array, Stats, dead_components, gram
 from ..updates import Sets, State
 from .blocks import Block
@@ -37,11 +37,11 @@ class RunningFit(Protocol):
         """What to do if the fit runs out of iterations."""
         ...
 
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss at the start. ``mode`` is the first to be updated."""
         ...
 
-    def step(self, order: Sequence[int], measure: bool = False) -> float:
+    async def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Update the factors in this order. Returns the largest fixed-point residual; inf unless ``measure`` is set."""
         ...
 
@@ -85,26 +85,26 @@ class Fit(ABC):
         """The state that the next iteration depends on. Its arrays belong to the fit, which overwrites them."""
         return {"factors": self.factors, "grams": self.grams, "states": self.states, "revivals": self.revivals}
 
-    def restore(self, snapshot: Snapshot) -> None:
+    async def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot. The fit must have been created with its factors."""
         self.grams, self.states = [*snapshot["grams"]], [*snapshot["states"]]
         self.revivals = snapshot["revivals"]
 
     @abstractmethod
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss at the start. ``mode`` is the first to be updated."""
 
     @abstractmethod
-    def statistics(self, mode: int) -> Stats:
+    async def statistics(self, mode: int) -> Stats:
         """The statistics of one factor at the current values of the others."""
 
     @abstractmethod
     def loss(self, mode: int) -> float:
         """The loss after an update of ``mode``."""
 
-    def update(self, mode: int, measure: bool = False) -> float:
+    async def update(self, mode: int, measure: bool = False) -> float:
         """Update one factor. Returns its fixed-point residual before the update; inf unless ``measure`` is set."""
-        stats, block = self.statistics(mode), self.blocks[mode]
+        stats, block = await self.statistics(mode), self.blocks[mode]
         residual = block.residual(self.factors[mode], stats) if measure else np.inf
         self.factors[mode], self.states[mode] = block(self.factors[mode], stats, self.states[mode])
         self.grams[mode] = gram(self.factors[mode])
@@ -119,9 +119,9 @@ class Fit(ABC):
             return self.factors[:1]
         return self.factors[1 : len(self.data.shape)]
 
-    def step(self, order: Sequence[int], measure: bool = False) -> float:
+    async def step(self, order: Sequence[int], measure: bool = False) -> float:
         """Update the factors in this order. Returns the largest fixed-point residual; inf unless ``measure`` is set."""
-        return max([self.update(mode, measure) for mode in order])
+        return max([await self.update(mode, measure) for mode in order])
 
     def normalise(self, mode: int) -> None:
         """Give the columns of one factor norm 1, and the other factor their scale."""
@@ -151,19 +151,19 @@ class WholeFit(Fit):
     data: Sliced
     fresh: tuple[int, Stats] | None = None  # a mode, and its statistics if they are still valid
 
-    def first_loss(self, mode: int) -> float:
+    async def first_loss(self, mode: int) -> float:
         """The loss at the start, from the statistics of the factor that is updated first."""
-        self.last = self.data.statistics(self.factors, self.grams, mode)
+        self.last = await Statistics(self.data, self.factors, self.grams, mode)
         self.fresh = mode, self.last
         return self.loss(mode)
 
-    def statistics(self, mode: int) -> Stats:
+    async def statistics(self, mode: int) -> Stats:
         """The statistics of one factor. Dead components are restarted first."""
         fresh, self.fresh = self.fresh, None
-        stats = fresh[1] if fresh and fresh[0] == mode else self.data.statistics(self.factors, self.grams, mode)
-        return self.revived(stats, mode) if mode == self.reviving else stats
+        stats = fresh[1] if fresh and fresh[0] == mode else await Statistics(self.data, self.factors, self.grams, mode)
+        return await self.revived(stats, mode) if mode == self.reviving else stats
 
-    def revived(self, stats: Stats, mode: int) -> Stats:
+    async def revived(self, stats: Stats, mode: int) -> Stats:
         """Restart dead components, if any, and return the statistics after that."""
         dead = self.dead()
         if not dead.size:
@@ -171,7 +171,8 @@ class WholeFit(Fit):
         if not revive(self.data, self.factors, stats, mode, [b.sets for b in self.blocks], dead):
             return stats
         self.grams = [gram(f) for f in self.factors]
-        return self.data.statistics(self.factors, self.grams, mode)
+        revived: Stats = await Statistics(self.data, self.factors, self.grams, mode)
+        return revived
 
     def loss(self, mode: int) -> float:
         """The loss, from the statistics that ``mode`` was last updated with."""

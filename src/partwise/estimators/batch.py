@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..data import Chunked, Matrix
+from ..data import Chunked, Matrix, at_once
 from ..engine.loop import Result
 from ..engine.options import MAX_ITER, TABLE, with_options
 from ..engine.solving import Solved, SolvedInChunks, evaluated
@@ -19,6 +19,7 @@ from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_
 from ..recipes import RECIPES
 from ..recipes.ssnmf import Accelerate
 from ..runtime.arrays import ArrayLike
+from ..runtime.together import job_of
 from ..statistics import Array
 from .base import Parts, as_output
 from .fits import CallbackSupport, Hooks, best_of_starts, warn_if_exhausted, with_callbacks
@@ -181,7 +182,8 @@ class SparseNMF(CallbackSupport, Parts):
         if n_init > 1 and (self.checkpoint is not None or self.resume_from is not None):
             raise ValueError(f"n_init={n_init} cannot be used with a checkpoint, which holds one fit: set n_init=1")
         hooks = Hooks(self, X, n_init)
-        best = best_of_starts(self, partial(recipe, data, self.n_components, **options), hooks)
+        start = partial(job_of(recipe), data, self.n_components, **options)
+        best = best_of_starts(self, start, at_once(data, as_count(self.n_components, "n_components")), hooks)
         hooks.end()
         activations = self._store(best, data)
         warn_if_exhausted(best)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from importlib.util import find_spec
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
@@ -19,10 +19,11 @@ from ..engine.loop import Callback, Iteration, Result, Watch
 from ..engine.options import TABLE
 from ..engine.validation import Seed, as_count, as_generator, as_verbosity, seed_of, warn_user
 from ..runtime.arrays import ArrayLike
-from ..runtime.interrupts import interrupts
+from ..runtime.together import Job, side_by_side
 
 P = ParamSpec("P")
 T = TypeVar("T")
+AddLine = Callable[[int], Callback]  # the number of a start → the callback of its line
 
 
 class Verbose(Protocol):
@@ -43,8 +44,13 @@ class FromStarts(Verbose, Protocol):
     def _sparse_modes(self) -> Sequence[int]: ...
 
 
-def best_of_starts(estimator: FromStarts, fit: Callable[..., Result], hooks: Hooks | None = None) -> Result:
-    """The fit with the lowest loss among ``estimator.n_init`` starts; Ctrl-C and callbacks can stop early."""
+def best_of_starts(
+    estimator: FromStarts, fit: Callable[..., Job[Result]], most: int, hooks: Hooks | None = None
+) -> Result:
+    """The fit with the lowest loss among ``estimator.n_init`` starts; Ctrl-C and callbacks can stop early.
+
+    At most ``most`` fits run side by side.
+    """
     options = {name: value for name, value in estimator.get_params(deep=False).items() if name in TABLE}
     del options["random_state"]  # all starts share one generator
     n_init = as_count(estimator.n_init, "n_init")
@@ -52,27 +58,30 @@ def best_of_starts(estimator: FromStarts, fit: Callable[..., Result], hooks: Hoo
     if n_init > 1:
         rng = as_generator(estimator.random_state)
         seed = seed_of(rng, estimator.random_state)
-    results: list[Result] = []
-    with interrupts() as interrupted:
-        while not results or (len(results) < n_init and not interrupted and not (hooks and hooks.stopped)):
-            start = f", start {len(results) + 1} of {n_init}" if n_init > 1 else ""
-            with progress(estimator, start, modes=estimator._sparse_modes()) as line:
-                callbacks = [callback for callback in (hooks, line) if callback]
-                results.append(fit(**options, random_state=rng, callback=combined(callbacks)))
+
+    def starts(lines: AddLine | None) -> Iterator[Callable[[], Job[Result]]]:
+        for k in range(n_init):
+            if hooks and hooks.stopped:
+                return
+            callbacks = [callback for callback in (hooks, lines and lines(k)) if callback]
+            yield partial(fit, **options, random_state=rng, callback=combined(callbacks))
+
+    with progress(estimator, n_init, estimator._sparse_modes()) as lines:
+        results = side_by_side(starts(lines), most)
     best = min(results, key=lambda result: float(result.losses[-1]))
     return best if n_init == 1 else replace(best, seed=seed)
 
 
 @contextmanager
-def progress(estimator: Verbose, start: str = "", modes: Sequence[int] = (1,)) -> Iterator[Callback | None]:
-    """The callback of a progress line, or None if the estimator is not verbose."""
+def progress(estimator: Verbose, starts: int = 1, modes: Sequence[int] = (1,)) -> Iterator[AddLine | None]:
+    """A function that adds the progress line of a start and returns its callback, or None: not verbose."""
     if not as_verbosity(estimator.verbose):
         yield None
         return
-    from ..engine.progress import progress_line  # imports rich
+    from ..engine.progress import progress_lines  # imports rich
 
-    with progress_line(f"{type(estimator).__name__}{start}", modes=modes) as callback:
-        yield callback
+    with progress_lines(type(estimator).__name__, starts, modes=modes) as lines:
+        yield lines
 
 
 def combined(callbacks: list[Callback]) -> Callback | None:
@@ -132,12 +141,12 @@ class Hooks:
             self.root.call_on_fit_task_begin(estimator=estimator, X=X)
 
     def __call__(self, iteration: Iteration) -> bool:
-        if self.root is None or not iteration.n_iter:
-            return False
+        if self.root is None or not iteration.n_iter or self.stopped:
+            return self.stopped
         parts = iteration.factors[1].T
         task = self.root.subcontext(task_name=f"iteration {iteration.n_iter}")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        self.stopped = task.call_on_fit_task_end(
+        self.stopped |= task.call_on_fit_task_end(
             estimator=self.estimator,
             X=self.X,
             reconstruction_attributes=lambda: {"components_": parts.copy(), "n_components_": len(parts)},

@@ -29,6 +29,7 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.together import alone
 from ..updates import Sequential
 from .base import Parts, as_output
 from .fits import progress, warn_if_exhausted
@@ -173,14 +174,14 @@ class MiniBatchSparseNMF(Parts):
         tol, forget = as_amount(self.tol, "tol"), as_amount(self.forget_factor, "forget_factor", 1.0)
         max_time = None if self.max_time is None else as_amount(self.max_time, "max_time", np.inf)
         shuffle, started = as_switch(self.shuffle, "shuffle"), clock()
-        with interrupts(), progress(self) as line:
+        with interrupts(), progress(self) as lines:
             if isinstance(data, Chunked):
                 data.check()
             self._begin(data if isinstance(data, Matrix) else next(batches(data, size)))
             rng = self._rng if shuffle else None
             epochs = Epochs(data, self._learner, self._encoder, self._block, size, forget, rng)
-            watch = Watch(epochs, most, tol, 0.0, max_time, line, started)
-            iterate(epochs, watch, order=(1,))
+            watch = Watch(epochs, most, tol, 0.0, max_time, lines(0) if lines else None, started)
+            alone(iterate(epochs, watch, order=(1,)))
         self._store_parts(self._learner.parts.T)
         self.n_iter_, self.n_steps_ = watch.n_iter, epochs.steps
         self.converged_, self.stop_reason_ = watch.converged, watch.stop_reason

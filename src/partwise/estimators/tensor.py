@@ -19,6 +19,7 @@ from ..engine.options import MAX_ITER, with_options
 from ..engine.validation import Seed, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode
+from ..runtime.together import job_of
 from ..statistics import Array
 from .base import Saved, as_output
 from .fits import best_of_starts, warn_if_exhausted
@@ -102,7 +103,8 @@ class SparseCP(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: object = None) -> Array:
         """Factorize X and return the activations of its samples."""
         data = as_tensor(X)
-        best = best_of_starts(self, partial(cp, data, self.n_components, sparsity=self.sparsity))
+        start = partial(job_of(cp), data, self.n_components, sparsity=self.sparsity)
+        best = best_of_starts(self, start, most=1)
         self._store(best, data)
         warn_if_exhausted(best)
         return as_output(self.factors_[0] * self.weights_.astype(data.dtype))

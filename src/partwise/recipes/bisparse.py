@@ -18,7 +18,7 @@ from .task import Task, recipe
 
 
 @recipe
-def bisparse(
+async def bisparse(
     X: Any,
     n_components: int,
     *,
@@ -86,7 +86,7 @@ def bisparse(
     blocks = [Block(Sequential(task.sweeps(mode)), sets[mode]) for mode in (0, 1)]
     blocks.append(Block(solver, as_columns(None, r if diagonal else r * r)))
     start = np.ones(r) if diagonal else (np.eye(r) + 1e-3).ravel()
-    result = task.run(
+    result = await task.run(
         blocks,
         data=WithMiddle(task.whole()),
         more=[np.asfortranarray(start[None], dtype=task.data.dtype)],

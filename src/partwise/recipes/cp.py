@@ -26,7 +26,7 @@ from .task import Task, spelled_out
 
 
 @partial(spelled_out, without=("memory_limit", "fixed_components", "fixed_activations", "missing", "observed"))
-def cp(
+async def cp(
     X: Any,
     n_components: int,
     *,
@@ -95,7 +95,9 @@ def cp(
     else:
         data, last, more = None, free, []
     order = (*others, last)
-    result = task.run(blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False)
+    result = await task.run(
+        blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False
+    )
     factors = result.factors[: len(shape)]
     weights = split_weights(factors, sets)
     if free is None:

@@ -14,7 +14,7 @@ from .task import Side, Task, recipe
 
 
 @recipe
-def grouped(
+async def grouped(
     X: Any,
     n_components: int,
     *,
@@ -54,4 +54,4 @@ def grouped(
     mode = as_side(side)
     blocks = [task.hals(0), task.hals(1)]
     blocks[mode] = Block(Shared(task.sweeps(mode)), WholeFactor(Grouped(sparsity), task.r))
-    return task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)
+    return await task.run(blocks, order=(mode, 1 - mode), before=(1 - mode,), scaled=1 - mode, revive=False)

@@ -14,7 +14,7 @@ from .task import Side, Task, recipe
 
 
 @recipe
-def l0(
+async def l0(
     X: Any,
     n_components: int,
     *,
@@ -71,11 +71,11 @@ def l0(
     else:
         method = as_choice("reverse" if method is None else method, "method", ("reverse", "forward"))
         blocks[0] = Block(Coding(count, method == "reverse", every), Rows(AtMost(count), task.r))
-    return task.run(blocks, before=(0,), scaled=0, revive=mode == 1)
+    return await task.run(blocks, before=(0,), scaled=0, revive=mode == 1)
 
 
 @recipe
-def l0_path(
+async def l0_path(
     X: Any,
     n_components: int,
     *,
@@ -115,4 +115,4 @@ def l0_path(
     count, mode = as_count(nonzeros, "nonzeros"), as_side(side)
     blocks = [task.hals(0), task.hals(1)]
     blocks[mode] = Block(Path(count, bool(refit)), Rows(AtMost(count), task.r))
-    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=False)
+    return await task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=0, revive=False)

@@ -14,7 +14,7 @@ from .task import Task, recipe
 
 
 @recipe
-def nmfsc(
+async def nmfsc(
     X: Any,
     n_components: int,
     *,
@@ -60,4 +60,4 @@ def nmfsc(
         Block(Multiplicative() if free else Halving(), activations, normalised=free),
         Block(Multiplicative() if sparsity is None else Halving(), parts),
     ]
-    return task.run(blocks, order=(0, 1), init="random", scaled=1, revive=False)
+    return await task.run(blocks, order=(0, 1), init="random", scaled=1, revive=False)

@@ -18,7 +18,7 @@ from .task import Task, recipe
 
 
 @recipe
-def nsnmf(
+async def nsnmf(
     X: Any,
     n_components: int,
     *,
@@ -66,7 +66,7 @@ def nsnmf(
     else:
         data = WithMiddle(task.whole(), smoothing)
         blocks = [task.hals(0), task.hals(1)]
-    result = task.run(
+    result = await task.run(
         blocks,
         data=data,
         before=() if kl else (0,),

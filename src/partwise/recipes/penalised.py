@@ -14,7 +14,7 @@ from .task import Side, Task, recipe
 
 
 @recipe
-def nnsc(
+async def nnsc(
     X: Any,
     n_components: int,
     *,
@@ -60,11 +60,11 @@ def nnsc(
     penalised = Block(updates[0], as_columns(None, task.r), l1=l1)
     unit = Block(updates[1], Columns.same(HoyerBetween(), task.r))
     blocks = [penalised, unit] if mode == 0 else [unit, penalised]
-    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)
+    return await task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)
 
 
 @recipe
-def snmf(
+async def snmf(
     X: Any,
     n_components: int,
     *,
@@ -109,4 +109,4 @@ def snmf(
     sparse = Block(Pivot(), free, rows=as_amount(beta, "beta"))
     other = Block(Pivot(), free, l2=size)
     blocks = [sparse, other] if mode == 0 else [other, sparse]
-    return task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)
+    return await task.run(blocks, order=(1 - mode, mode), before=(mode,), scaled=mode)

@@ -30,7 +30,7 @@ SWEEPS = ("activation_sweeps", "component_sweeps")
 
 
 @recipe
-def ssnmf(
+async def ssnmf(
     X: Any,
     n_components: int,
     *,
@@ -108,7 +108,7 @@ def ssnmf(
             sweeps = cheap if asked is None else as_count(asked, SWEEPS[mode])
             update = Sequential(sweeps, "random" if faithful else "fixed", seed)
         blocks.append(Block(update, sets[mode], *penalties[mode]))
-    return task.run(
+    return await task.run(
         blocks,
         order=(first, 1 - first),
         before=() if faithful else (1 - first,),

@@ -18,10 +18,11 @@ from ..engine.blocks import Block
 from ..engine.natural import Natural
 from ..engine.starts import Factors
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
+from ..runtime.together import Job
 from ..statistics import Array, gram
 from ..updates import Columns, Kept, Sets
 
-ShortFit = Callable[[Factors, Sequence[Block], int], Factors]  # factors, blocks, iterations → factors
+ShortFit = Callable[[Factors, Sequence[Block], int], Job[Factors]]  # factors, blocks, iterations → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
@@ -29,17 +30,19 @@ FREE, STAGES, EACH = 40, 4, 5  # iterations without the constraint; then stages 
 MARGIN, FAR = 0.05, 0.2  # below the usual sparsity, a constraint is easy to meet; far above it, it is met in stages
 
 
-def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
+async def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     """Initial factors from a few iterations at each of several lower sparsities."""
     first = [b.sets.relaxed(GRADUAL[0]) for b in blocks]
     factors = start("samples", first)
     for share in GRADUAL if first != [b.sets for b in blocks] else ():
         relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-        factors = fit(projected(factors, relaxed), relaxed, 10)
+        factors = await fit(projected(factors, relaxed), relaxed, 10)
     return projected(factors, blocks)
 
 
-def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Callable[[], Natural | None]) -> Factors:
+async def automatic(
+    blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Callable[[], Natural | None]
+) -> Factors:
     """Initial factors for two blocks, of which at most one has sparse columns.
 
     If the requested sparsity is at most that of unconstrained components, these are samples. Otherwise they come from
@@ -51,7 +54,7 @@ def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Cal
     if not levels(sets[mode]) or not demanding(sets[mode], mode, natural):
         return start("samples", sets)
     free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
-    factors = fit(start("samples", [b.sets for b in free]), free, FREE)
+    factors = await fit(start("samples", [b.sets for b in free]), free, FREE)
     factors = assigned(factors, sets, mode)
     usual = np.nan_to_num(hoyer_sparsity(factors[mode], axis=0))
     asked = levels(sets[mode])
@@ -59,7 +62,7 @@ def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit, natural: Cal
     for stage in range(1, STAGES + 1) if far else ():
         raised = [*blocks]
         raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], usual, stage / (STAGES + 1)))
-        factors = fit(projected(factors, raised), raised, EACH)
+        factors = await fit(projected(factors, raised), raised, EACH)
     return projected(factors, blocks)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
@@ -36,13 +36,14 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
+from ..runtime.together import Job, job_of, single
 from ..statistics import gram
 from ..updates import Columns, Sequential, Sets
 from .staged import automatic, gradual
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
-Function = TypeVar("Function", bound=Callable[..., Result])
+P = ParamSpec("P")
 
 
 RECIPES: dict[str, Callable[..., Result]] = {}
@@ -53,15 +54,15 @@ IN_CHUNKS = (
 )
 
 
-def recipe(function: Function) -> Function:
+def recipe(function: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
     """Register a function as a recipe for matrices, and add the options to its signature and docstring."""
     checked = spelled_out(function)
     RECIPES[function.__name__] = checked
     return checked
 
 
-def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
-    """Add the options, except those in ``without``, to the signature and docstring of a function.
+def spelled_out(function: Callable[P, Coroutine[Any, Any, Result]], without: Sequence[str] = ()) -> Callable[P, Result]:
+    """Add the options, except those in ``without``, to the signature and docstring of a recipe, and make it `single`.
 
     X, n_components and the result are added to the docstring, too. Unknown options raise TypeError.
     """
@@ -70,17 +71,27 @@ def spelled_out(function: Function, without: Sequence[str] = ()) -> Function:
     shared = [p for p in parameters() if p.name not in without]
     names = [p.name for p in own + shared]
 
+    @single
     @wraps(function)
-    def checked(*args: Any, **options: Any) -> Result:
+    async def checked(*args: P.args, **options: P.kwargs) -> Result:
         unknown = ", ".join(sorted(set(options) - set(names)))
         if unknown:
             raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
-        return function(*args, **options)
+        return await function(*args, **options)
 
     signature = signature.replace(parameters=own + shared)
     checked.__signature__ = signature  # type: ignore[attr-defined]
     checked.__doc__ = full_docstring(function.__doc__, FIRST, entries(signature), "Result")
-    return cast(Function, checked)
+    return checked
+
+
+def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
+    """Validate X and wrap it as data, as the options say."""
+    missing = as_choice(options["missing"], "missing", ("error", "em")) == "em"
+    data = as_data(X, as_bytes(options["memory_limit"], "memory_limit"), missing, options["observed"])
+    if not data.complete:
+        check_seen(data.counts(1))
+    return data
 
 
 class Task:
@@ -121,13 +132,9 @@ class Task:
 
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
-        missing = as_choice(self.options["missing"], "missing", ("error", "em")) == "em"
-        data = as_data(X, as_bytes(self.options["memory_limit"], "memory_limit"), missing, self.options["observed"])
-        if not data.complete:
-            check_seen(data.counts(1))
-        return data
+        return as_matrix(X, self.options)
 
-    def run(
+    async def run(
         self,
         blocks: Sequence[Block],
         *,
@@ -161,8 +168,8 @@ class Task:
         if self.resumed is None:
             advise(self.data, blocks[1].sets)
 
-        def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
-            return factorize(
+        async def fit(factors: Factors, blocks: Sequence[Block], **limits: Any) -> Result:
+            return await job_of(factorize)(
                 self.data if data is None else data,
                 factors,
                 blocks,
@@ -199,22 +206,22 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             elif name in ("gradual", "auto"):
-                factors = self.staged(name, blocks, more, scaled, fit, limits, interrupted)
+                factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
             else:
                 factors = [*self.scaled_start(start, sets, scaled), *more]
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
-            result = fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
+            result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed)
         whole = data is None or data.squared
         return replace(result, encoder=self.encoder(blocks[0]) if whole else None, seed=self.seed)
 
-    def staged(
+    async def staged(
         self,
         name: str,
         blocks: Sequence[Block],
         more: Sequence[Any],
         scaled: int | None,
-        fit: Callable[..., Result],
+        fit: Callable[..., Job[Result]],
         limits: Mapping[str, Any],
         interrupted: Sequence[int],
     ) -> Factors:
@@ -224,14 +231,16 @@ class Task:
         def start(init: str, sets: Sequence[Sets]) -> Factors:
             return [*self.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
 
-        def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
+        async def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
-            return factors if interrupted or over else fit(factors, blocks, max_iter=iterations, **few).factors
+            if interrupted or over:
+                return factors
+            return (await fit(factors, blocks, max_iter=iterations, **few)).factors
 
         if name == "gradual":
-            return gradual(blocks, start, short)
+            return await gradual(blocks, start, short)
         assert not isinstance(self.data, Tensor)
-        return automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
+        return await automatic(blocks, start, short, partial(natural_fit, self.data, self.r))
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""

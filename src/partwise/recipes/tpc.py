@@ -15,7 +15,7 @@ from .task import Task, recipe
 
 
 @recipe
-def tpc(
+async def tpc(
     X: Any,
     n_components: int,
     *,
@@ -53,4 +53,4 @@ def tpc(
             blocks.append(Block(Pivot(), sets))
         else:
             blocks.append(Block(Cone(), Columns(tuple(FreeNorm(s) for s in sets))))
-    return task.run(blocks, before=(0,), scaled=0, revive=False)
+    return await task.run(blocks, before=(0,), scaled=0, revive=False)

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,7 +182,15 @@ register("numba:compile", compiling)
 in_child(compiling.forget)
 
 
+AWAY: ContextVar[float] = ContextVar("AWAY", default=0.0)  # seconds that fits next to this one have taken
+
+
 def clock() -> float:
+    """Seconds of this fit, not counting the time in which kernels are compiled or loaded, or other fits run."""
+    return seconds() - AWAY.get()
+
+
+def seconds() -> float:
     """Seconds elapsed, not counting the time in which kernels are compiled or loaded."""
     now = time.perf_counter()
     return now - compiling.seconds - (now - compiling.since if compiling.active else 0.0)

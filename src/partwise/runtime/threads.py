@@ -31,6 +31,7 @@ ALONE = 1e7  # multiplications below which a second thread does not pay
 LEAST = 512  # minimum number of rows per thread in a product
 
 _threads: ContextVar[int] = ContextVar("threads", default=1)  # number of threads of the current fit
+_blas: ContextVar[int | None] = ContextVar("blas", default=None)  # BLAS threads before a fit limits them
 _scratch: ContextVar[dict[tuple[tuple[int, ...], DType], Array] | None] = ContextVar("scratch", default=None)
 
 
@@ -61,22 +62,44 @@ def blas_threads() -> int:
 
 
 @contextmanager
+def one_blas_thread() -> Iterator[int]:
+    """Limit BLAS to one thread, and yield how many it had. Contexts within this one change nothing.
+
+    The limit is global, and concurrent fits in several threads could not restore it in the right order. So outside the
+    main thread it is not changed.
+    """
+    had = _blas.get()
+    if had is not None:
+        yield had
+        return
+    may = blas_threads()
+    known = _blas.set(may)
+    try:
+        with controller().limit(limits=1, user_api="blas") if ours() and may > 1 else nullcontext():
+            yield may
+    finally:
+        _blas.reset(known)
+
+
+def ours() -> bool:
+    """Whether this is the main thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
 def fitting_threads(multiplications: float, n_threads: int | None = None) -> Iterator[None]:
     """Give `in_parts` ``n_threads`` threads (default: as many as BLAS has), or one thread for a small problem.
 
-    The BLAS limit is global, and concurrent fits in several threads could not restore it in the right order. So a fit
-    outside the main thread uses one thread and does not change the limit.
+    A fit outside the main thread uses one thread.
     """
-    may = blas_threads()
-    threads = 1 if multiplications < ALONE else may if n_threads is None else n_threads
-    ours = threading.current_thread() is threading.main_thread()
-    taken, kept = _threads.set(threads if ours else 1), _scratch.set({})
-    try:
-        with controller().limit(limits=1, user_api="blas") if ours and may > 1 else nullcontext():
+    with one_blas_thread() as may:
+        threads = 1 if multiplications < ALONE else may if n_threads is None else n_threads
+        taken, kept = _threads.set(threads if ours() else 1), _scratch.set({})
+        try:
             yield
-    finally:
-        _threads.reset(taken)
-        _scratch.reset(kept)
+        finally:
+            _threads.reset(taken)
+            _scratch.reset(kept)
 
 
 def scratch(shape: tuple[int, ...], dtype: DType) -> Array:
