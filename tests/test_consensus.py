@@ -296,11 +296,11 @@ def test_checkpoint_resumes_and_extends(X, tmp_path, monkeypatch):
         again = pw.consensus(X, ranks=[2, 3], n_runs=3, random_state=1, checkpoint=path)
     assert len(finished) == 3
     for rank in (2, 3):
-        np.testing.assert_array_equal(again.spectra[rank], whole.spectra[rank])
+        np.testing.assert_allclose(again.spectra[rank], whole.spectra[rank], rtol=1e-8)  # other runs shared its passes
     more = pw.consensus(X, ranks=[2, 4], n_runs=4, random_state=1, checkpoint=path)
-    np.testing.assert_array_equal(more.spectra[2][:6], whole.spectra[2])
+    np.testing.assert_array_equal(more.spectra[2][:6], again.spectra[2])
     without_seed = pw.consensus(X, ranks=[2], n_runs=3, checkpoint=path)
-    np.testing.assert_array_equal(without_seed.spectra[2], whole.spectra[2])
+    np.testing.assert_array_equal(without_seed.spectra[2], again.spectra[2])
     for change, name in (({"random_state": 2}, "random_state"), ({"sparsity": 0.5}, "sparsity"), ({"tol": 0.3}, "tol")):
         with pytest.raises(ValueError, match=f"belongs to a consensus with different {name}"):
             pw.consensus(X, ranks=[2], **{"n_runs": 3, "random_state": 1, "checkpoint": path, **change})

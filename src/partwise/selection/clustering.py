@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 from sklearn.metrics.pairwise import euclidean_distances
 
+from ..runtime.threads import controller
 from ..statistics import Array
 
 STARTS, SEED = 10, 1  # of k-means, as in cNMF
@@ -45,7 +46,8 @@ def clustered(unit: Array, rank: int) -> Array:
         raise ValueError(
             f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank"
         )
-    return np.asarray(KMeans(rank, n_init=STARTS, random_state=SEED).fit(unit).labels_)
+    with controller().limit(limits=1):  # more threads wait for each other: there are few rows
+        return np.asarray(KMeans(rank, n_init=STARTS, random_state=SEED).fit(unit).labels_)
 
 
 def silhouette(unit: Array, labels: Array) -> float:

@@ -127,7 +127,7 @@ class Families:
 
 
 def match(
-    models: Sequence[Any], by: str = "names", *, groups: Sequence[Any] | None = None, min_cosine: float = 0.5
+    models: Sequence[Any], by: str = "names", *, groups: Sequence[Any] | None = None, min_cosine: float = 0.6
 ) -> Families:
     """Find the components that recur over several models.
 

@@ -15,12 +15,13 @@ import numpy as np
 from ..data import Chunked, Matrix
 from ..engine.loop import Result
 from ..engine.natural import no_advice
-from ..recipes import ssnmf
+from ..recipes.many import fit_many
 from ..runtime.archive import UnreadableError, read, write
 from ..runtime.interrupts import interrupts
 from ..statistics import Array
 
 Run = tuple[int, int]  # (rank, number of the run)
+BYTES, LEAST = 2**25, 32  # runs in a batch: so many bytes of factors, but at least this number
 IDLE = 10  # the file is written again after this many times the seconds that writing takes
 
 
@@ -52,15 +53,24 @@ class Runs:
 
 
 def fit_each(
-    X: Any, runs: Sequence[dict[str, Any]], options: dict[str, Any], done: Callable[[int, Result], None]
+    data: Matrix | Chunked, runs: Sequence[dict[str, Any]], options: dict[str, Any], done: Callable[[int, Result], None]
 ) -> None:
-    """Fit X with the keywords of each of ``runs``, and hand each result to ``done(number of the run, result)``."""
+    """Fit the keywords of each of ``runs``, and hand each result to ``done(number of the run, result)``.
+
+    The fits share passes over X. They are made in batches, because results hold activations, which are not needed.
+    """
+    most = max((run["n_components"] for run in runs), default=1)
+    batch = max(BYTES // (8 * most * sum(data.shape)), LEAST)
     with interrupts() as interrupted, no_advice():
-        for number, keywords in enumerate(runs):
-            result = ssnmf(X, **keywords, **options)
-            if interrupted:  # an unfinished fit is not comparable
+        for first in range(0, len(runs), batch):
+
+            def finished(number: int, result: Result, first: int = first) -> None:
+                if not interrupted:  # an unfinished fit is not comparable
+                    done(first + number, result)
+
+            fit_many(data, runs[first : first + batch], done=finished, **options)
+            if interrupted:
                 raise KeyboardInterrupt
-            done(number, result)
 
 
 def fit_runs(

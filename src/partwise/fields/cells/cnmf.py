@@ -14,6 +14,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
+from partwise.data import as_data
 from partwise.engine.validation import as_choice, as_count, warn_user
 from partwise.io import read
 from partwise.io.table import extra
@@ -163,7 +164,7 @@ class cNMF:  # noqa: N801 (its name)
             frame = pd.DataFrame(result.components, np.arange(1, k + 1), ready.chosen_genes)
             write_frame(frame, self.paths["iter_spectra"] % (k, i))
 
-        fit_each(ready.matrix, keywords, options, done)
+        fit_each(as_data(ready.matrix), keywords, options, done)
 
     def combine(self, components: int | Iterable[int] | None = None, skip_missing_files: bool = False) -> None:
         """Stack the runs of each rank in one file. Only needed by other programs: `consensus` finds the runs itself."""

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from partwise.engine.validation import as_choice
+from partwise.engine.validation import as_amount, as_choice, warn_user
 from partwise.io.h5ad import gene_mask
 from partwise.io.table import Table
 from partwise.io.write_h5ad import all_genes
 from partwise.selection import Consensus, Programs
 from partwise.selection import consensus as consensus_of
+from partwise.selection.search import as_ranks
 
 from .counts import Prepared, prepared
 from .tables import Tables, of_rows, tables
@@ -47,7 +48,7 @@ class CellPrograms:
     def usage(self) -> pd.DataFrame:
         """Share of each program in each cell."""
         usage = self.tables.usage
-        return pd.DataFrame(of_rows(usage.to_numpy()), usage.index, usage.columns)
+        return pd.DataFrame(of_rows(usage.to_numpy(float)), usage.index, usage.columns)
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -189,6 +190,10 @@ def consensus(
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
     as_choice(refit, "refit", REFITS)
+    ranks = as_ranks(ranks)
+    as_amount(density_threshold, "density_threshold", np.inf)
+    if at is not None and at not in ranks:
+        raise ValueError(f"at={at!r} is not one of the ranks {', '.join(map(str, ranks))}")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise ValueError("adata.X is None: choose a layer")
@@ -198,7 +203,10 @@ def consensus(
     matrix = Table(ready.matrix, "over-dispersed genes", "adata", tuple(ready.cells), tuple(ready.chosen_genes))
     found = consensus_of(matrix, ranks, n_runs, **options)
     cells = CellConsensus(found, ready, adata, key_added, refit)
-    cells.at(most_stable(found.rows) if at is None else at, density_threshold)
+    try:
+        cells.at(most_stable(found.rows) if at is None else at, density_threshold)
+    except ValueError as error:  # the runs are not lost
+        warn_user(f"no programs are stored in adata: {error}. Call at() of the result", UserWarning)
     return cells
 
 

@@ -25,7 +25,7 @@ def programs(
     n_top_genes: int = 2000,
     layer: str | None = None,
     density_threshold: float = 0.5,
-    min_cosine: float = 0.5,
+    min_cosine: float = 0.6,
     key_added: str = "programs",
     check_counts: bool = True,
     **options: Any,
