@@ -62,7 +62,7 @@ def add_options(parser: Any) -> None:
     add_flags(parser.add_argument_group("Solver"), OPTIONS)
     group = parser.add_argument_group("Output")
     group.add_argument("-o", "--out", metavar="FILE", help="save all runs (.pw), and continue from it")
-    group.add_argument("--model", metavar="FILE", help="with --at: the model (.pw; default: --out with the rank)")
+    group.add_argument("--model-out", metavar="FILE", help="with --at: the model (.pw; default: --out with the rank)")
     group.add_argument("--png", metavar="FILE", help=f"draw stability and error: {', '.join(PICTURES)}")
     group.add_argument("--html", metavar="FILE", help="write a page: one HTML file that needs no network")
     add_force(group)
@@ -74,11 +74,11 @@ def run(options: argparse.Namespace) -> int:
     from ..selection import consensus
 
     ranks = sorted(set(chain.from_iterable(options.ranks)))
-    if options.at is None and options.model is not None:
-        raise UsageError("--model needs --at, the rank whose components to write")
+    if options.at is None and options.model_out is not None:
+        raise UsageError("--model-out needs --at, the rank whose components to write")
     if options.at is not None and options.at not in ranks:
         raise UsageError(f"--at {options.at} is not one of --ranks: {', '.join(map(str, ranks))}")
-    model = options.model
+    model = options.model_out
     if options.at is not None and model is None and options.out is not None:
         model = Path(options.out).with_name(f"{Path(options.out).stem}-{options.at}.pw")
     wanted: dict[str, Any] = {
