@@ -48,6 +48,10 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^\| [^|]+ \| [^*|]+ \| # \| \S+ \| \S+ \| \S+ \| # \| # \(", 12),
     ],
     "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],
+    "restarts": [
+        (r"^(?:sparse|dense|file|file, not cached) +3 starts together: # of the CPU time of .*, # of the wall time", 4),
+        (r"factors differ by (?:0\.0e\+00|\d\.\de-(?:09|[1-9]\d))$", 4),
+    ],
     "scaling": [
         (r"^(?:fitted|checked|on Dask) .* chunks: predicted \d+\.\d{4}, measured \d+\.\d{4} s", 6),
         (r"^# × #, r 50, 100 workers, .* per pass \d+ s of work, \d+ s of scheduling, # GB sent", 2),
@@ -55,6 +59,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     "selection": [
         (r"^noise #: lowest at the true rank in \d of 1, within one in \d; error \S+% at -1, \S+% at \+1", 3),
         (r"^overall: at the true rank in \d+%, within one in \d+%", 1),
+        (r"^\S.*: search # s, # × the \d+ fits it contains", 1),
     ],
     "sparse": [
         (r"^  Xᵀ?·rest +cs[rc] float(?:64|32) int(?:64|32) +# +# +# +# +# +# +#$", 32),

@@ -113,10 +113,10 @@ def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
     calls = []
 
     def recorded(data, rank, **options):
-        calls.append((options["init"], options["sparsity"], pw.ssnmf(data, rank, **options)))
+        calls.append((options["init"], options.get("sparsity"), pw.ssnmf(data, rank, **options)))
         return calls[-1][-1]
 
-    monkeypatch.setattr(paths, "ssnmf", recorded)
+    monkeypatch.setitem(paths.RECIPES, "ssnmf", recorded)
     pw.select(X, 2, [0.5, (0.2, 0.6), None, 0.2, (None, 0.4), 0.2], **{**QUICK, "n_splits": 1})
     assert [sparsity for _, sparsity, _ in calls] == [None, (None, 0.4), 0.2, (0.2, 0.6), 0.5] * 2
     for (_, _, before), (start, sparsity, _) in pairwise(calls):
@@ -126,7 +126,9 @@ def test_each_fit_starts_from_the_previous_sparsity(X, monkeypatch):
 @pytest.mark.parametrize("given", [{}, {"max_iter": 7}, {"tol": 0.01}])
 def test_fits_have_the_limits_of_any_other_fit(X, monkeypatch, given):
     asked = []
-    monkeypatch.setattr(paths, "ssnmf", lambda *args, **options: (asked.append(options), pw.ssnmf(*args, **options))[1])
+    monkeypatch.setitem(
+        paths.RECIPES, "ssnmf", lambda *args, **options: (asked.append(options), pw.ssnmf(*args, **options))[1]
+    )
     pw.select(X, 1, n_splits=1, n_init=1, random_state=0, **given)
     assert {name: asked[0][name] for name in ("max_iter", "tol") if name in asked[0]} == given
     for name in ("max_iter", "tol"):
@@ -135,13 +137,13 @@ def test_fits_have_the_limits_of_any_other_fit(X, monkeypatch, given):
 
 def test_a_search_leaves_the_warning_filters_alone(X, monkeypatch):
     """They are those of all threads. A fit that cannot reproduce X is compared without a warning."""
-    filters, fit = list(warnings.filters), paths.ssnmf
+    filters, fit = list(warnings.filters), paths.RECIPES["ssnmf"]
 
     def looking(*args, **options):
         assert list(warnings.filters) == filters
         return fit(*args, **options)
 
-    monkeypatch.setattr(paths, "ssnmf", looking)
+    monkeypatch.setitem(paths.RECIPES, "ssnmf", looking)
     pw.select(X, 1, 0.9, n_splits=2, n_init=1, max_iter=2, random_state=0)
     with pytest.warns(pw.CapacityWarning):
         pw.ssnmf(X, 1, sparsity=0.9, max_iter=2, tol=0)
@@ -289,7 +291,7 @@ def test_unwritable_checkpoint_is_reported_first(X, tmp_path, monkeypatch):
 def test_a_checkpoint_that_is_no_file_is_refused(X, tmp_path, monkeypatch, name):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    monkeypatch.setattr(paths, "ssnmf", None)  # before the first fit
+    monkeypatch.setitem(paths.RECIPES, "ssnmf", None)  # before the first fit
     with pytest.raises(ValueError, match=rf"checkpoint='.*{name}' (cannot be written: \w+|is not a search checkpoint)"):
         pw.select(X, 1, checkpoint=tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
@@ -300,7 +302,7 @@ def test_a_fit_that_is_interrupted_is_not_compared(X, tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         return pw.ssnmf(*arguments, **options)
 
-    monkeypatch.setattr(paths, "ssnmf", interrupted)
+    monkeypatch.setitem(paths.RECIPES, "ssnmf", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pw.select(X, 1, checkpoint=tmp_path / "search.pw", **QUICK)
     assert archive.read(tmp_path / "search.pw")[0]["paths"] == []
@@ -427,3 +429,59 @@ def test_progress_line():
     with counting_line("select", 5, 2, console) as advance:
         advance()
     assert "3/5" in console.file.getvalue()
+
+
+def test_log_has_the_time_left():
+    console = Console(file=io.StringIO(), width=80)
+    with counting_line("select", 4, 0, console) as advance:
+        for _ in range(3):
+            advance()
+    said = console.file.getvalue().splitlines()
+    assert said[0] == "select: 1 of 4"
+    assert re.fullmatch(r"select: 3 of 4, about 0:00:0\d left", said[-1])
+
+
+def test_notebook_shows_the_table(X):
+    found = pw.select(X, [1, 2], [None, (0.2, 0.4)], n_splits=1, n_init=1, max_iter=2, random_state=0)
+    html = found._repr_html_()
+    assert html.count("<tr>") == 1 + len(found.rows)
+    assert "<th>held-out error</th>" in html
+    assert f"<td>{found.rows[0]['heldout_error']:.4f}</td>" in html
+    assert "<td>0.2:0.4</td>" in html
+
+
+@pytest.mark.parametrize(
+    ("recipe", "params", "sparsities"),
+    [
+        ("nmfsc", None, [0.4]),
+        ("l0", {"nonzeros": 2}, [None]),
+        ("nnsc", {"l1": 0.1}, [None]),
+        ("snmf", {"beta": 0.1}, [None]),
+        ("grouped", None, [0.4]),
+        ("ssnmf", {"solver": "pivot"}, [None, 0.4]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")
+def test_other_recipes(X, recipe, params, sparsities):
+    options = {"n_splits": 1, "n_init": 1, "max_iter": 5, "random_state": 0}
+    found = pw.select(X, [2, 3], sparsities, recipe=recipe, recipe_params=params, **options)
+    assert [row["rank"] for row in found.rows] == [2] * len(sparsities) + [3] * len(sparsities)
+    assert all(0 < row["heldout_error"] < 2 for row in found.rows)
+    plain = pw.select(X, [2, 3], sparsities if recipe in ("ssnmf", "nmfsc") else [None], **options)
+    assert found.rows[0]["train_error"] != plain.rows[0]["train_error"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"recipe": "best"}, "recipe='best'"),
+        ({"recipe_params": 3}, "recipe_params=3 is not a dict"),
+        ({"recipe_params": {"sparsity": 0.5}}, "does not accept .'sparsity'."),
+        ({"recipe": "l0"}, "recipe l0 needs .'nonzeros'."),
+        ({"recipe": "nnsc", "recipe_params": {"l1": 0.1}, "sparsities": [0.5]}, "recipe nnsc has no sparsity"),
+        ({"recipe": "nsnmf"}, "needs all entries of X"),
+    ],
+)
+def test_invalid_recipes(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        pw.select(X, [2], n_splits=1, n_init=1, max_iter=2, random_state=0, **options)

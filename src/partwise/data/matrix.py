@@ -101,7 +101,7 @@ class Matrix(InMemory):
             out = np.empty((self.shape[mode], rest.shape[1]), dtype=self.dtype, order="F")
         else:
             out = self.product_array(mode, rest.shape[1])
-        self.multiply(rest, mode, out)
+        (self.multiply if len(rests) == 1 else self.multiply_wide)(rest, mode, out)
         return np.split(out, np.cumsum([r.shape[1] for r in rests])[:-1], axis=1)
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
@@ -150,6 +150,10 @@ class Matrix(InMemory):
 
     @abstractmethod
     def multiply(self, rest: Array, mode: int, out: Array) -> None: ...
+
+    def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
+        """The same for many columns."""
+        self.multiply(rest, mode, out)
 
     @abstractmethod
     def squared_error(self, factors: Sequence[Array]) -> float: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ T = TypeVar("T")
 LEAST = 256  # compressed rows per thread, at least
 LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
 LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
+WIDTH, PANEL = 40, 3 * 2**17  # columns of a wide product at a time; bytes of their rows that stay in cache
+ENTRIES = 16  # of a compressed row in each panel, at least on average
 TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
 
@@ -68,6 +71,35 @@ class SparseData(Matrix):
         gathers = self.matrix.format == ("csr", "csc")[mode]
         add_rows = partial(gather_rows if gathers else scatter_rows, *self.stored, as_rows(rest))
         add_in_parts(add_rows, self.shape[mode if gathers else 1 - mode], not gathers, out)
+
+    def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
+        """The same for many columns, some at a time, so that their rows of one panel of X stay in cache."""
+        gathers = self.matrix.format == ("csr", "csc")[mode]
+        size, count = self.shape[mode if gathers else 1 - mode], -(-rest.shape[1] // WIDTH)
+        bounds = [rest.shape[1] * k // count for k in range(count + 1)]
+        for first, end in pairwise(bounds):
+            rows = as_rows(rest[:, first:end])
+            add_in_parts(partial(self._add_panels, gathers, rows), size, not gathers, out[:, first:end])
+
+    def _add_panels(self, gathers: bool, rest: Array, sums: Array, first: int, end: int) -> None:
+        """Add the products of compressed rows ``first`` to ``end``, panel by panel."""
+        for inner, panel in self.panels:
+            if gathers:
+                gather_rows(*panel.stored, rest[inner], sums, first, end)
+            else:
+                scatter_rows(*panel.stored, rest, sums[inner], first, end)
+
+    @cached_property
+    def panels(self) -> list[tuple[slice, SparseData]]:
+        """X in panels of columns (of rows, if it is compressed by columns), each a copy, for `multiply_wide`."""
+        by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
+        n, m = by_rows.shape
+        wanted = m * WIDTH * self.dtype.itemsize // PANEL
+        count = int(max(1, min(wanted, by_rows.nnz // (n * ENTRIES))))
+        if count == 1:
+            return [(slice(0, m), self)]
+        slices = [slice(first, end) for first, end in pairwise(m * k // count for k in range(count + 1))]
+        return [(inner, SparseData(by_rows[:, inner], check=False)) for inner in slices]
 
     @cached_property
     def stored(self) -> tuple[Array, Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def counting_line(
     """
     console = console or Console(stderr=True)
     shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*shown, console=console, disable=not redrawable(console)) as bar:
+    with Progress(*shown, console=console, disable=not redrawable(console), speed_estimate_period=3600) as bar:
         task = bar.add_task(label, total=total, completed=done)
 
         def advance() -> None:
@@ -130,7 +131,9 @@ def counting_line(
             done += 1
             bar.advance(task)
             if not redrawable(console):
-                console.out(f"{label}: {done} of {total}", highlight=False)
+                left = bar.tasks[task].time_remaining
+                about = "" if left is None else f", about {timedelta(seconds=round(left))} left"
+                console.out(f"{label}: {done} of {total}{about}", highlight=False)
 
         yield advance
 

@@ -93,6 +93,8 @@ def together(jobs: Iterable[Job[T]], most: int) -> Iterator[tuple[int, T]]:
 
 def largest_group(running: Sequence[Running[T]]) -> list[Running[T]]:
     """The largest group of jobs that can be answered together."""
+    if len(running) == 1:
+        return [*running]
     kinds = [one.request.kind for one in running]
     ((kind, _),) = Counter(kinds).most_common(1)
     return [one for one, its in zip(running, kinds, strict=True) if its == kind]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -12,12 +13,13 @@ from ..engine.loop import Result
 from ..engine.metrics import match_parts
 from ..engine.natural import no_advice
 from ..engine.options import Keywords
-from ..recipes import ssnmf
+from ..recipes import RECIPES
 from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram
 from .heldout import Observed, Split, hold_out
 
-SIDES = ("activations", "components")
+SPARSE = {"activations": "activation_sparsity", "components": "sparsity"}  # side → its parameter in recipes
+SIDES = tuple(SPARSE)
 Record = dict[str, Any]
 Level: TypeAlias = float | tuple[float | None, float | None] | None
 
@@ -34,6 +36,8 @@ class Plan:
     max_iter: int | None  # None: the default of the recipe
     tol: float | None
     seed: int
+    recipe: str = "ssnmf"
+    recipe_params: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, split: Split, rank: int, sparsity: Level, start: Any, rng: np.random.Generator) -> Result:
         """Fit one model, in one thread."""
@@ -42,14 +46,9 @@ class Plan:
             options["max_iter"] = self.max_iter
         if self.tol is not None:
             options["tol"] = self.tol
+        asked = {} if sparsity is None else {SPARSE[self.side]: sparsity}
         with interrupts() as interrupted, no_advice():  # the held-out error shows it
-            result = ssnmf(
-                split.seen,
-                rank,
-                sparsity=sparsity if self.side == "components" else None,
-                activation_sparsity=sparsity if self.side == "activations" else None,
-                **options,
-            )
+            result = RECIPES[self.recipe](split.seen, rank, **asked, **self.recipe_params, **options)
             if interrupted:  # an unfinished fit is not comparable
                 raise KeyboardInterrupt
         return result

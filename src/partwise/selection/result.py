@@ -58,6 +58,13 @@ class Selection:
         columns = {name: [row[name] for row in self.rows] for name in HEADINGS}
         return pd.DataFrame({**columns, "sparsity": pd.Series(columns["sparsity"], dtype=object)})  # None stays None
 
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        head = "".join(f"<th>{heading}</th>" for heading in HEADINGS.values())
+        lines = ("".join(f"<td>{as_text(name, row[name])}</td>" for name in HEADINGS) for row in self.rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
     def __repr__(self) -> str:
         cells = [list(HEADINGS.values()), *([as_text(name, row[name]) for name in HEADINGS] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

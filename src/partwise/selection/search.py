@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, cast
 
 import joblib
 import numpy as np
 
+from ..engine.options import TABLE
 from ..engine.progress import counting_line
 from ..engine.validation import (
     Seed,
@@ -24,10 +26,14 @@ from ..engine.validation import (
     as_verbosity,
 )
 from ..projections import Hoyer, HoyerBetween
+from ..recipes import RECIPES
+from ..runtime.compiled import clock
 from .heldout import Observed
-from .paths import SIDES, Level, Plan, Record, fit_path
+from .paths import SIDES, SPARSE, Level, Plan, Record, fit_path
 from .records import SearchRecords
 from .result import Selection, tabulate
+
+WORKERS = 2.0  # seconds: starting worker processes takes about as long
 
 
 def select(
@@ -40,6 +46,8 @@ def select(
     n_splits: int = 3,
     n_init: int = 3,
     init: str = "auto",
+    recipe: str = "ssnmf",
+    recipe_params: dict[str, Any] | None = None,
     max_iter: int | None = None,
     tol: float | None = None,
     missing: Literal["error", "em"] = "error",
@@ -76,8 +84,11 @@ def select(
         Number of splits, and of starts per split. ``stability`` compares the starts with each other.
     init : {"auto", "samples", "random", "gradual"}
         Start of the first sparsity of each path, by default as in `partwise.ssnmf`.
+    recipe, recipe_params : str, dict
+        The method, and its own parameters other than the sparsity, as in `SparseNMF`. It must accept missing entries,
+        because the held-out ones are missing.
     max_iter, tol
-        As in `partwise.ssnmf`, with the same defaults.
+        As in the recipe, with the same defaults.
     missing, observed
         Missing entries, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
@@ -115,6 +126,7 @@ def select(
         "init": as_choice(init, "init", ("auto", "samples", "random", "gradual")),
         "max_iter": None if max_iter is None else as_count(max_iter, "max_iter"),
         "tol": None if tol is None else as_amount(tol, "tol"),
+        **as_method(recipe, recipe_params, sparsities, side),
     }
     seed = int(rng.integers(2**31))
     data = {"X": entries.digest(), "random_state": None if random_state is None else seed}
@@ -135,10 +147,34 @@ def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs:
     """Yield the record of each path as it finishes.
 
     The last (smallest) one runs first and in this process, so that the workers find its compiled kernels in the cache.
+    If all of them together are likely to take less time than starting workers, the others run in this process, too.
     """
+    started = clock()
     yield from (fit_path(observed, plan, *key) for key in keys[-1:])
+    if (clock() - started) * len(keys) < WORKERS:
+        jobs = None
     run = joblib.Parallel(jobs, return_as="generator_unordered", mmap_mode="c")  # kernels expect writable arrays
     yield from run(joblib.delayed(fit_path)(observed, plan, *key) for key in keys[:-1])
+
+
+def as_method(recipe: str, params: object, sparsities: Sequence[Level], side: str) -> dict[str, Any]:
+    """Validate the recipe and its parameters. Returns the settings that differ from the defaults."""
+    if not isinstance(params, dict | None):
+        raise ValueError(f"recipe_params={params!r} is not a dict of parameters")
+    if as_choice(recipe, "recipe", tuple(RECIPES)) == "ssnmf" and not params:
+        return {}
+    own = inspect.signature(RECIPES[recipe]).parameters
+    name = SPARSE[side]
+    allowed = set(own) - set(TABLE) - {"X", "n_components", *SPARSE.values()}
+    unknown = set(params or {}) - allowed
+    if unknown:
+        raise ValueError(f"recipe {recipe} does not accept {sorted(unknown)} in recipe_params, only {sorted(allowed)}")
+    needed = {n for n in allowed if own[n].default is inspect.Parameter.empty} - set(params or {})
+    if needed:
+        raise ValueError(f"recipe {recipe} needs {sorted(needed)}: give them in recipe_params")
+    if name not in own and any(level is not None for level in sparsities):
+        raise ValueError(f"recipe {recipe} has no {name}: omit sparsities")
+    return {"recipe": recipe, "recipe_params": params or {}}
 
 
 def listed(values: object) -> list[Any]:
