@@ -49,7 +49,10 @@ def test_first_the_table_then_one_rank(here, capsys):
 
 
 def test_json_and_options(here, capsys):
-    assert main([*COMMAND[:-2], "--json", "--at", "3", "--sparsity", "0.5", "--holdout", "0.3", "--model-out", "m.pw"]) == 0
+    assert (
+        main([*COMMAND[:-2], "--json", "--at", "3", "--sparsity", "0.5", "--holdout", "0.3", "--model-out", "m.pw"])
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert [row["rank"] for row in found["rows"]] == [2, 3, 4]
     assert found["rows"][1]["heldout_error"] > 0

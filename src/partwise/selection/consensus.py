@@ -16,7 +16,7 @@ from ..data import Chunked, Matrix, as_data, checksum
 from ..engine.names import as_names, named
 from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
-from ..engine.validation import Seed, as_amount, as_bytes, as_count, as_generator, as_path, as_verbosity
+from ..engine.validation import Seed, as_amount, as_bytes, as_choice, as_count, as_generator, as_path, as_verbosity
 from ..projections import AtMost
 from ..runtime.packing import packed, unpacked
 from ..runtime.untrusted import UnreadableError
@@ -24,12 +24,13 @@ from ..statistics import Array
 from .bicross import heldout_error
 from .connectivity import Connectivity, connectivity
 from .programs import Programs, Shape, assemble
-from .runs import Runs, Saver, fit_runs, read_runs, resumed, write_runs
+from .runs import Runs, Saver, as_single, fit_runs, read_runs, resumed, write_runs
 from .search import as_level, as_ranks, as_share
 
 TOPIC = re.compile(r"iter(\d+)_topic\d+")  # how cNMF names the rows of stacked spectra
 NO_FILTER = np.inf
 TOL = 0.05  # benchmarks/consensus.py: the mean objective is below that of scikit-learn at cNMF's tol=1e-4
+PRECISIONS = ("same", "single")
 HEADINGS = {
     "rank": "rank",
     "stability": "stability",
@@ -170,6 +171,7 @@ def consensus(
     init: str = "random",
     max_iter: int = 1000,
     tol: float = TOL,
+    precision: str = "same",
     n_threads: int | None = None,
     memory_limit: int | str | None = None,
     random_state: Seed = None,
@@ -199,6 +201,9 @@ def consensus(
         (bi-cross-validation, Owen & Perry 2009): one further fit per rank. X must be in memory.
     init, max_iter, tol, n_threads, memory_limit
         As in `partwise.ssnmf`.
+    precision : {"same", "single"}
+        The precision of the runs. "single" is nearly twice as fast, and enough unless the error is below 0.001; X in
+        memory is copied for it. The consensus itself is always computed in the precision of X.
     random_state : int, Generator, RandomState or None
         A run depends on this seed, its rank and its number only, so that more ranks or runs can be added.
     checkpoint : path, optional
@@ -237,9 +242,10 @@ def consensus(
         "max_iter": as_count(max_iter, "max_iter"),
         "tol": as_amount(tol, "tol"),
     }
+    run_data = as_single(data) if as_choice(precision, "precision", PRECISIONS) == "single" else data
     path = as_path(checkpoint, "checkpoint")
     shape = packed(wanted_shape, "sparsity", {}, {"AtMost": AtMost})
-    settings = {**options, "sparsity": shape, "X": checksum(data) if path else ""}
+    settings = {**options, "sparsity": shape, "precision": precision, "X": checksum(data) if path else ""}
     seed = int(rng.integers(2**31))
     runs = resumed(path, settings, seed, random_state is not None)
     wanted = [(rank, number) for number in range(n_runs) for rank in asked]
@@ -255,13 +261,13 @@ def consensus(
             saver()
             advance()
 
-        fit_runs(data, runs, left, {**options, "n_threads": n_threads}, done)
+        fit_runs(run_data, runs, left, {**options, "n_threads": n_threads}, done)
     spectra = {rank: runs.spectra(rank, n_runs) for rank in asked}
     rows = [row(data, rank, spectra[rank], wanted_shape) for rank in asked]
     for one in rows:
         finished = [runs.facts[one["rank"], number] for number in range(n_runs)]
         one["converged"] = sum(converged for _, _, converged in finished)
-        one["loss"] = float(np.mean([loss for loss, _, _ in finished]))
+        one["loss"] = float(np.mean([loss for loss, _, _ in finished]))  # of the runs themselves
         if share is not None:
             one["heldout_error"] = heldout_error(data, one["rank"], share, runs.seed, options)
     found = Consensus(spectra, rows, wanted_shape, features, samples, runs, data)

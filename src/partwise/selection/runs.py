@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Matrix
+from ..data import Chunked, DenseData, Matrix, SparseData, as_data
 from ..engine.loop import Result
 from ..engine.natural import no_advice
 from ..recipes.many import fit_many
@@ -49,7 +49,12 @@ class Runs:
 
     def spectra(self, rank: int, n_runs: int) -> Array:
         """The components of all runs of a rank, stacked."""
-        return np.concatenate([self.components[rank, i] for i in range(n_runs)])
+        return np.concatenate([self.components[rank, i] for i in range(n_runs)]).astype(float, copy=False)
+
+
+def as_single(data: Matrix | Chunked) -> Matrix | Chunked:
+    """The data in single precision, if they are a matrix in memory."""
+    return as_data(data.matrix.astype(np.float32)) if isinstance(data, DenseData | SparseData) else data
 
 
 def fit_each(

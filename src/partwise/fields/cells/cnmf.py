@@ -20,9 +20,9 @@ from partwise.io import read
 from partwise.io.table import extra
 from partwise.runtime.files import replacing
 from partwise.selection.consensus import TOL, from_spectra
-from partwise.selection.runs import fit_each
+from partwise.selection.runs import as_single, fit_each
 
-from .counts import Prepared, moments, prepared
+from .counts import Prepared, moments, prepared, whole
 from .frames import read_frame, write_frame
 from .tables import CNMF, tables
 
@@ -132,7 +132,7 @@ class cNMF:  # noqa: N801 (its name)
             )
         counts, cells, genes = counts_of(counts_fn)
         only = None if genes_file is None else Path(genes_file).read_text(encoding="utf-8").rstrip().split("\n")
-        if np.any(np.asarray(getattr(counts, "data", counts), dtype=float) % 1):
+        if not whole(counts.data if hasattr(counts, "tocsr") else np.ravel(counts)):
             warn_user("counts contain numbers that are not whole: raw counts are expected", UserWarning)
         ready = prepared(counts, cells, genes, num_highvar_genes, only, check_counts=False)
         if tpm_fn is not None:
@@ -161,10 +161,10 @@ class cNMF:  # noqa: N801 (its name)
 
         def done(number: int, result: Any) -> None:
             k, i, _ = mine[number]
-            frame = pd.DataFrame(result.components, np.arange(1, k + 1), ready.chosen_genes)
+            frame = pd.DataFrame(result.components.astype(float), np.arange(1, k + 1), ready.chosen_genes)
             write_frame(frame, self.paths["iter_spectra"] % (k, i))
 
-        fit_each(as_data(ready.matrix), keywords, options, done)
+        fit_each(as_single(as_data(ready.matrix)), keywords, options, done)
 
     def combine(self, components: int | Iterable[int] | None = None, skip_missing_files: bool = False) -> None:
         """Stack the runs of each rank in one file. Only needed by other programs: `consensus` finds the runs itself."""

@@ -165,7 +165,7 @@ def consensus(
         Exact nonnegative least squares, or coordinate descent that stops early, as in cNMF.
     **options
         Further parameters of `partwise.consensus`, such as ``sparsity``, ``features_per_part``, ``random_state``,
-        ``checkpoint`` and ``verbose``.
+        ``checkpoint`` and ``verbose``. ``precision`` is "single" by default.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def consensus(
     only = None if mask is None else adata.var_names[mask]
     ready = prepared(X, adata.obs_names, adata.var_names, n_top_genes, only, check_counts)
     matrix = Table(ready.matrix, "over-dispersed genes", "adata", tuple(ready.cells), tuple(ready.chosen_genes))
-    found = consensus_of(matrix, ranks, n_runs, **options)
+    found = consensus_of(matrix, ranks, n_runs, **{"precision": "single", **options})
     cells = CellConsensus(found, ready, adata, key_added, refit)
     try:
         cells.at(most_stable(found.rows) if at is None else at, density_threshold)

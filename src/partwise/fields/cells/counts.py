@@ -5,6 +5,7 @@ The counts stay sparse. TPM are the counts of a cell, scaled to a sum of a milli
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from partwise.engine.validation import as_count
 from partwise.statistics import Array
 
 MILLION = 1e6
+BLOCK = 2**20  # stored values in a block, so that temporary arrays are small
 TOP = 20  # genes of highest mean, for the expected variance
 
 
@@ -78,11 +80,11 @@ def as_counts(counts: Any, check: bool) -> Any:
         raise ValueError("counts contain nan or infinity: remove them")
     if values.size and values.min() < 0:
         raise ValueError(f"counts contain {values.min():g}: give raw counts, not scaled or centred data")
-    odd = values[values != np.floor(values)] if check and values.dtype.kind == "f" else values[:0]
-    if odd.size:
+    if check and not whole(values):
+        odd = values[values != np.floor(values)][0]
         raise ValueError(
-            f"counts contain {odd[0]:g}, which is not a whole number: give raw counts, for example "
-            "layer='counts', or check_counts=False for counts that were corrected"
+            f"counts contain {odd:g}, which is not a whole number: give raw counts, for example layer='counts', or "
+            "check_counts=False for counts that were corrected"
         )
     return matrix
 
@@ -112,11 +114,26 @@ def scaled_columns(matrix: Any, divisors: Array) -> Any:
 
 def moments(matrix: Any) -> tuple[Array, Array]:
     """Mean and variance (divisor n) of each column, in double precision."""
-    n = matrix.shape[0]
-    counted = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    mean = np.bincount(matrix.indices, matrix.data, matrix.shape[1]) / n
-    off = np.bincount(matrix.indices, np.square(matrix.data - mean[matrix.indices]), matrix.shape[1])
+    n, m = matrix.shape
+    mean, off, counted = np.zeros(m), np.zeros(m), np.zeros(m)
+    for values, columns in blocks(matrix):
+        mean += np.bincount(columns, values, m) / n
+        counted += np.bincount(columns, minlength=m)
+    for values, columns in blocks(matrix):
+        off += np.bincount(columns, np.square(values - mean[columns]), m)
     return mean, (off + (n - counted) * np.square(mean)) / n
+
+
+def blocks(matrix: Any) -> Iterator[tuple[Array, Array]]:
+    """The stored values of a sparse matrix and their columns, some at a time."""
+    for first in range(0, matrix.nnz, BLOCK):
+        yield matrix.data[first : first + BLOCK], matrix.indices[first : first + BLOCK]
+
+
+def whole(values: Array) -> bool:
+    """Whether all values are whole numbers."""
+    pieces = (values[first : first + BLOCK] for first in range(0, len(values), BLOCK))
+    return values.dtype.kind != "f" or all(bool((piece == np.floor(piece)).all()) for piece in pieces)
 
 
 def deviations(matrix: Any) -> Array:

@@ -83,7 +83,7 @@ def programs(
         kept = some[filled]
         ready = prepared(kept, adata.obs_names[rows][filled], adata.var_names[genes], None, None, check_counts)
         table = Table(ready.matrix, "genes", str(name), tuple(ready.cells), tuple(ready.chosen_genes))
-        found = consensus_of(table, wanted, n_runs, **options)
+        found = consensus_of(table, wanted, n_runs, **{"precision": "single", **options})
         for rank in wanted:
             try:
                 models.append(found.at(rank, threshold))
