@@ -115,8 +115,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if is_lazy(matrix):
             raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
         same = len(there) == len(names) and bool((there == np.arange(len(there))).all())
-        whole: Any = matrix.tocsc() if sp.issparse(matrix) and not same else matrix  # type: ignore[attr-defined]
-        some = whole if same else (whole if sp.issparse(whole) else np.asarray(whole))[:, there]
+        some: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
+        some = some if same else (some.tocsc() if sp.issparse(some) else some)[:, there]
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         seen = observed if observed is None or same else np.asarray(observed)[:, there]
         return solve_activations(as_data(some, None, missing, seen), self._parts()[here], self._encoder)
