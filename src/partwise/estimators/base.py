@@ -116,7 +116,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
         same = len(there) == len(names) and bool((there == np.arange(len(there))).all())
         some: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
-        some = some if same else (some.tocsc() if sp.issparse(some) else some)[:, there]
+        if not same:
+            some = sp.csc_array(some)[:, there] if sp.issparse(some) else some[:, there]
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         seen = observed if observed is None or same else np.asarray(observed)[:, there]
         return solve_activations(as_data(some, None, missing, seen), self._parts()[here], self._encoder)

@@ -303,7 +303,7 @@ def from_spectra(
     --------
     >>> X = np.random.default_rng(0).random((9, 4))
     >>> from_spectra(np.tile(np.eye(4)[:2], (3, 1)), X, rank=2).at(2).components.round(2).tolist()
-    [[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
+    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     """
     matrix, samples, features = named(X)
     data, shape = as_data(matrix), as_shape(sparsity, features_per_part)

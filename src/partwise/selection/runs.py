@@ -21,7 +21,7 @@ from ..runtime.interrupts import interrupts
 from ..statistics import Array
 
 Run = tuple[int, int]  # (rank, number of the run)
-BYTES, LEAST = 2**25, 32  # runs in a batch: so many bytes of factors, but at least this number
+BYTES, LEAST = 2**23, 12  # runs in a batch: so many bytes of factors, but at least this number
 IDLE = 10  # the file is written again after this many times the seconds that writing takes
 
 

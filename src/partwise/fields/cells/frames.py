@@ -35,10 +35,13 @@ class NamesOnly(pickle.Unpickler):
 
 
 def write_frame(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a data frame as cNMF does, except that names are not pickled."""
+    """Write a data frame as cNMF does, except that names are not pickled and nothing is compressed.
+
+    Spectra hardly shrink by it, and compressing them would take longer than reading and writing.
+    """
     parts = {"data": frame.to_numpy(), "index": plain(frame.index), "columns": plain(frame.columns)}
     with replacing(path) as fresh, open(fresh, "xb") as file:
-        np.savez_compressed(file, **parts)
+        np.savez(file, **parts)
 
 
 def plain(names: Any) -> Array:
