@@ -399,6 +399,14 @@ def test_names_that_cannot_be_aligned(X, found, other, align, message):
         found.at(4).model.transform(other(X), align=align)
 
 
+def test_masks_and_data_on_disk_cannot_be_aligned(X, found, tmp_path):
+    model = found.at(4).model
+    with pytest.raises(ValueError, match="observed= cannot be used with align"):
+        model.transform(X, align="names", observed=X > 0)
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X.to_numpy()), X.index, X.columns)
+    np.testing.assert_allclose(model.transform(sparse.iloc[:, ::-1], align="names"), model.transform(X), atol=1e-10)
+
+
 def test_model_without_names_cannot_be_aligned(X):
     model = pw.SparseNMF(2, max_iter=5, tol=0).fit(X.to_numpy())
     with pytest.raises(ValueError, match="the model has none"):

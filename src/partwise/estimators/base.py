@@ -95,10 +95,12 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         if align is not None:
             as_choice(align, "align", ("names",))
-            return as_output(self._solve_aligned(X, observed).activations)
+            if observed is not None:
+                raise ValueError("observed= cannot be used with align: mark missing entries by NaN and missing='em'")
+            return as_output(self._solve_aligned(X).activations)
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
 
-    def _solve_aligned(self, X: Any, observed: ArrayLike | None) -> Solved | SolvedInChunks:
+    def _solve_aligned(self, X: Any) -> Solved | SolvedInChunks:
         """Activations from the features that X and the model both have."""
         matrix, _, names = named(X)
         own = getattr(self, "feature_names_in_", None)
@@ -114,13 +116,10 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             warn_user(f"X has {len(here)} of the {len(own)} features of the model: only these are used", UserWarning)
         if is_lazy(matrix):
             raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
-        same = len(there) == len(names) and bool((there == np.arange(len(there))).all())
-        some: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
-        if not same:
-            some = sp.csc_array(some)[:, there] if sp.issparse(some) else some[:, there]
+        sparse = sp.issparse(matrix)
+        some = (matrix.tocsc() if sparse else np.asarray(matrix))[:, there]
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
-        seen = observed if observed is None or same else np.asarray(observed)[:, there]
-        return solve_activations(as_data(some, None, missing, seen), self._parts()[here], self._encoder)
+        return solve_activations(as_data(some, missing=missing), self._parts()[here], self._encoder)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Reconstruct samples from activations: activations · components_ (with ``scaling_`` between them, if any)."""
