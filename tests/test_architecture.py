@@ -35,8 +35,8 @@ UPWARD = {  # functions that import upwards, each time they are called
     "estimators/saved.py": {"load"},
     "estimators/tensor.py": {"plot"},
     "selection/connectivity.py": {"plot"},
-    "selection/consensus.py": {"plot"},
     "selection/programs.py": {"model", "plot"},
+    "selection/stability.py": {"plot"},
 }
 FIELDS = {"brain", "cells", "sound"}  # public modules whose files are in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}

@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) ->
             f"{os.fspath(path)} is a checkpoint, not a model: pass it as resume_from to continue the fit"
         )
     if header.get("kind") == "consensus":
-        from ..selection.consensus import loaded  # on the same floor
+        from ..selection.stability import loaded  # on the same floor
 
         return loaded(path)
     try:

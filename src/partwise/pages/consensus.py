@@ -12,7 +12,7 @@ from ..plotting.inline import as_svg
 from ..plotting.looks import look_of
 from ..runtime.files import replacing
 from ..selection import Consensus, Programs
-from ..selection.consensus import HEADINGS, as_text
+from ..selection.stability import HEADINGS, as_text
 from ..version import __version__
 from .parts import gallery_html, quoted, table
 from .report import framed

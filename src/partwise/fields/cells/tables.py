@@ -16,6 +16,7 @@ from partwise.statistics import Array, as_factor
 
 from .counts import MILLION, Prepared, deviations, scaled_columns
 
+CELLS = 512  # in a block
 LEAST_VARIANCE = 1e-12  # cNMF's: a gene with less has no score
 CNMF = {"solver": "cd", "tol": 1e-4, "max_iter": 1000, "init": "random", "alpha_W": 0.0, "alpha_H": 0.0}
 
@@ -99,6 +100,9 @@ def like_cnmf(X: Any, components: Array) -> Array:
 def z_scores(ready: Prepared, usage: Array) -> Array:
     """Least squares of z-scored TPM on the usages, from sums over cells: Uᵀ TPM, Uᵀ1, and the mean of each gene."""
     scale = np.sqrt(np.maximum(np.square(ready.std), LEAST_VARIANCE))
-    cross = np.asarray((ready.tpm.T @ usage).T)
+    cross = np.zeros((usage.shape[1], len(ready.genes)))
+    for first in range(0, len(usage), CELLS):  # in double precision, which SciPy would copy all of the cells to
+        rows = slice(first, first + CELLS)
+        cross += (ready.tpm[rows].T @ usage[rows]).T
     cross = (cross - np.outer(usage.sum(axis=0), ready.mean)) / scale
     return np.linalg.lstsq(usage.T @ usage, cross, rcond=None)[0]
