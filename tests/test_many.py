@@ -9,7 +9,7 @@ from catalogues import RECIPES, one_at_a_time, one_of_each, planted
 from chunked import Watched, deadly, seven
 
 import partwise as pw
-from partwise.data import DenseData, MissingDense, SparseData, as_data, at_once
+from partwise.data import DenseData, MissingDense, SparseData, as_data, at_once, sparse
 from partwise.data.matrix import Statistics
 from partwise.engine.loop import factorize
 from partwise.recipes.many import fit_many
@@ -307,6 +307,28 @@ def test_the_largest_group_is_answered_first():
     assert log == [[1, 3], [2, 4, 6]]
 
 
+def test_jobs_that_share_nothing_run_one_after_another():
+    class Lonely(Doubled):
+        kind = Request.kind
+
+    async def lonely(number, log):
+        return sum([await Lonely(number, log) for _ in range(3)])
+
+    log = []
+    assert dict(together([lonely(1, log), lonely(2, log)], 2)) == {0: 6, 1: 12}
+    assert log == [[1]] * 3 + [[2]] * 3
+
+
+def test_statistics_of_another_kind_are_not_shared(X):
+    class Weighted(DenseData):
+        def statistics(self, factors, grams, mode):
+            return super().statistics(factors, grams, mode)
+
+    assert DenseData(X).shared
+    assert not Weighted(X).shared
+    assert at_once(Weighted(X), 3) == 1
+
+
 def test_jobs_are_taken_when_there_is_room():
     log, taken = [], []
 
@@ -337,6 +359,30 @@ def test_products_are_those_of_single_passes(X, rng):
             for stats, rest in zip(asked[0].answers(asked), rests, strict=True):
                 assert stats.cross.flags.f_contiguous
                 np.testing.assert_allclose(stats.cross, (X.T if mode else X) @ rest, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_wide_products_in_panels(X, form, dtype, count, rng, monkeypatch):
+    """Also with empty rows and columns."""
+    X = np.where(X > 0.5, X, 0).astype(dtype)
+    X[[0, 5, 60]] = 0
+    X[:, [3, 19]] = 0
+    data = SparseData(form(X))
+    inner = X.shape[1] if form is sp.csr_array else X.shape[0]
+    monkeypatch.setattr(sparse, "PANEL", inner * sparse.WIDTH * X.itemsize // count)
+    monkeypatch.setattr(sparse, "ENTRIES", 1e-9)
+    assert count <= len(data.panels) <= count + 1
+    for mode in (0, 1):
+        rests = [np.asfortranarray(rng.random((X.shape[1 - mode], r)), dtype=dtype) for r in (30, 3, 80)]
+        for found, rest in zip(data.crosses(rests, mode), rests, strict=True):
+            np.testing.assert_allclose(found, (X.T if mode else X) @ rest, rtol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+def test_short_rows_are_not_cut_into_panels(X):
+    assert len(SparseData(sp.csr_array(X)).panels) == 1
+    assert len(SparseData(sp.csr_array((30, 20))).panels) == 1  # nothing stored
 
 
 def test_factorize_is_a_single_job():

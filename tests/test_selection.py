@@ -179,12 +179,23 @@ def test_known_rank_is_found_and_is_stable():
 
 @pytest.mark.filterwarnings("ignore::partwise.CapacityWarning")  # threads share the filters, whichever sets them
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_the_same_table_whatever_the_number_of_workers(X, backend):
+def test_the_same_table_whatever_the_number_of_workers(X, backend, monkeypatch):
+    monkeypatch.setattr(search, "WORKERS", 0)
     with joblib.parallel_config(backend=backend):
         one, two = (pw.select(X, [1, 3], [0.2, 0.4], n_jobs=n_jobs, **QUICK) for n_jobs in (1, 2))
     assert len(one.fits) == len(two.fits) == 16
     for mine, yours in zip(one.rows + one.fits, two.rows + two.fits, strict=True):
         assert mine == pytest.approx(yours, rel=1e-9)  # a process that has just compiled kernels may round otherwise
+
+
+@pytest.mark.parametrize(("seconds", "jobs"), [(0.01, None), (100, 2)])
+def test_workers_are_started_if_they_pay(X, seconds, jobs, monkeypatch):
+    asked, now = [], iter([0.0, seconds])
+    monkeypatch.setattr(search, "clock", lambda: next(now))
+    monkeypatch.setattr(search.joblib, "Parallel", lambda n, **_: asked.append(n) or (lambda calls: iter(())))
+    plan = paths.Plan((None,), "components", 0.1, 1, "auto", 2, None, 0)
+    list(search.fit_paths(heldout.Observed.of(X, False, None), plan, [(2, 0), (1, 0)], 2))
+    assert asked == [jobs]
 
 
 def stopping(monkeypatch, after):

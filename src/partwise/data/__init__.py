@@ -65,8 +65,9 @@ COPIES = 6  # of the factors of a fit: themselves, shifted, spare, earlier ones,
 
 def at_once(data: Data, r: int) -> int:
     """How many fits of ``r`` components to this X run side by side; one if they cannot share a pass over it."""
-    shared = data.shared if isinstance(data, Chunked) else isinstance(data, Matrix) and data.complete
-    return max(1, MEMORY // (COPIES * sum(data.shape) * r * data.dtype.itemsize)) if shared else 1
+    if not (isinstance(data, Matrix | Chunked) and data.shared):
+        return 1
+    return max(1, MEMORY // (COPIES * sum(data.shape) * r * data.dtype.itemsize))
 
 
 def is_lazy(X: Any) -> bool:

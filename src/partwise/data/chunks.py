@@ -220,7 +220,7 @@ class Pass(Request):
     @property
     def kind(self) -> Hashable:
         """The same X."""
-        return id(self.held.data) if self.held.data.shared else id(self)
+        return id(self.held.data) if self.held.data.shared else super().kind
 
     def answers(self, requests: Sequence[Self]) -> list[Any]:
         """The sums of several fits."""
@@ -242,11 +242,11 @@ class ChunkSums(Request):
     @property
     def kind(self) -> Hashable:
         """The same mode of the same chunk."""
-        return (id(self.chunk), self.mode) if self.chunk.complete else super().kind
+        return (id(self.chunk), self.mode) if self.chunk.shared else super().kind
 
     def answers(self, requests: Sequence[Self]) -> list[Stats]:
         """The statistics of several fits."""
-        if not self.chunk.complete:
+        if not self.chunk.shared:
             return [self.chunk.sums(self.factors, self.grams, self.mode)]
         others = [one.factors[1 - self.mode] for one in requests]
         grams = [one.grams[1 - self.mode] for one in requests]

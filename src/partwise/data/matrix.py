@@ -94,6 +94,11 @@ class Matrix(InMemory):
         other = grams[1 - mode]
         return Stats(self.cross(factors[1 - mode], mode), gram(factors[1 - mode]) if other is None else other, 0.0)
 
+    @property
+    def shared(self) -> bool:
+        """Whether one product serves several fits: whether the statistics are those of X itself, whatever the model."""
+        return self.complete and type(self).statistics is Matrix.statistics and type(self).sums is Matrix.sums
+
     def crosses(self, rests: Sequence[Array], mode: int, fresh: bool = False) -> list[Array]:
         """The products with several matrices, from one pass. They share an array, like `cross`, unless it is fresh."""
         rest = np.concatenate([r.T for r in rests]).T if len(rests) > 1 else rests[0]  # its columns are contiguous
@@ -195,7 +200,7 @@ class Statistics(Request):
     @property
     def kind(self) -> Hashable:
         """The same X and mode."""
-        return (id(self.data), self.mode) if isinstance(self.data, Matrix) and self.data.complete else id(self)
+        return (id(self.data), self.mode) if isinstance(self.data, Matrix) and self.data.shared else super().kind
 
     def answers(self, requests: Sequence[Self]) -> list[Stats]:
         """The statistics of several fits."""

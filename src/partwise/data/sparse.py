@@ -22,7 +22,7 @@ T = TypeVar("T")
 LEAST = 256  # compressed rows per thread, at least
 LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
 LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
-WIDTH, PANEL = 40, 3 * 2**17  # columns of a wide product at a time; bytes of their rows that stay in cache
+WIDTH, PANEL = 40, 3 * 2**16  # columns of a wide product at a time; bytes of their rows that stay in cache
 ENTRIES = 16  # of a compressed row in each panel, at least on average
 TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
@@ -75,11 +75,10 @@ class SparseData(Matrix):
     def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
         """The same for many columns, some at a time, so that their rows of one panel of X stay in cache."""
         gathers = self.matrix.format == ("csr", "csc")[mode]
-        size, count = self.shape[mode if gathers else 1 - mode], -(-rest.shape[1] // WIDTH)
-        bounds = [rest.shape[1] * k // count for k in range(count + 1)]
-        for first, end in pairwise(bounds):
-            rows = as_rows(rest[:, first:end])
-            add_in_parts(partial(self._add_panels, gathers, rows), size, not gathers, out[:, first:end])
+        size = self.shape[mode if gathers else 1 - mode]
+        for first in range(0, rest.shape[1], WIDTH):
+            some = slice(first, first + WIDTH)
+            add_in_parts(partial(self._add_panels, gathers, as_rows(rest[:, some])), size, not gathers, out[:, some])
 
     def _add_panels(self, gathers: bool, rest: Array, sums: Array, first: int, end: int) -> None:
         """Add the products of compressed rows ``first`` to ``end``, panel by panel."""

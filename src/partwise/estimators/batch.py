@@ -57,8 +57,8 @@ class SparseNMF(CallbackSupport, Parts):
     accelerate : {"auto", False}, default="auto"
         As in `ssnmf`: whether both factors are extrapolated, for fewer iterations. Other recipes do not use it.
     n_init : int, default=1
-        Number of starts, each limited to ``max_time`` seconds. The fit with the lowest loss is kept. Checkpoints need
-        ``n_init=1``.
+        Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
+        loss is kept. Checkpoints need ``n_init=1``.
     verbose : int, default=0
         1 shows a progress line.
 

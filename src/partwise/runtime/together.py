@@ -92,7 +92,10 @@ def together(jobs: Iterable[Job[T]], most: int) -> Iterator[tuple[int, T]]:
 
 
 def largest_group(running: Sequence[Running[T]]) -> list[Running[T]]:
-    """The largest group of jobs that can be answered together."""
+    """The largest group of jobs that can be answered together; of equal ones, that of the first job.
+
+    Jobs that share nothing are therefore run one after another.
+    """
     if len(running) == 1:
         return [*running]
     kinds = [one.request.kind for one in running]
