@@ -376,8 +376,6 @@ def test_transform_aligns_by_name(X, found):
     np.testing.assert_allclose(model.transform(more, align="names"), expected, atol=1e-12)
     with pytest.warns(UserWarning, match="X has 20 of the 24 features of the model: only these are used"):
         some = model.transform(X.iloc[:, 4:], align="names")
-    direct = pw.SparseNMF(4).fit(X)
-    direct.components_ = model.components_[:, 4:]
     residual = np.linalg.norm(X.iloc[:, 4:] - some @ model.components_[:, 4:], axis=1)
     from scipy.optimize import nnls
 
