@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -328,3 +329,18 @@ def test_frames_with_pickled_names_are_read_but_no_code(tmp_path):
     np.savez(tmp_path / "other.npz", x=np.eye(2))
     with pytest.raises(pw.UnreadableError, match="not a data frame of cNMF"):
         read_frame(tmp_path / "other.npz")
+
+
+def test_nothing_is_made_dense():
+    rng = np.random.default_rng(0)
+    counts = sp.random(3000, 2500, density=0.01, random_state=0, data_rvs=lambda n: rng.integers(1, 9, n)).tolil()
+    counts[:, 0] = 1  # no empty cell
+    counts[0] = 1  # and no empty gene
+    adata = anndata.AnnData(sp.csr_matrix(counts, dtype=np.float32))
+    tracemalloc.start()
+    consensus(
+        adata, ranks=[2], n_runs=2, n_top_genes=2000, density_threshold=2.0, max_iter=3, random_state=0, holdout=0.1
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000 * 2000 * 8 / 2
