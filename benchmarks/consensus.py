@@ -28,6 +28,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+if sys.path[0] == str(Path(__file__).parent):
+    del sys.path[0]  # Dask, which AnnData imports, would take sparse.py of this folder for a library
+
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 FULL = {"cells": 4000, "genes": 16000, "chosen": 2000, "programs": 10, "depth": 850}
 QUICK = {"cells": 80, "genes": 300, "chosen": 100, "programs": 3, "depth": 300}
