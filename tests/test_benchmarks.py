@@ -32,6 +32,9 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^digits +3 levels: # fits \(largest #\); error against fits alone (?:[+-]\S+ %,? ){3}.*; page # MB$", 1)
     ],
     "importing": [(r"^(?:by hand|Partwise) +# s ", 2), (r"^ratio # ", 1)],
+    "consensus": [
+        (r"^ours +# s CPU \(prepare #, .*; peak # MB, # MB of it after importing; mean objective #; silhouette", 1)
+    ],
     "iteration": [
         (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),
         (r"^tiny .* two threads ÷ one: #", 2),

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from .projections import Simplex as Simplex, sparse_opt as sparse_opt
     from .recipes import bisparse as bisparse, cp as cp, grouped as grouped, l0 as l0, l0_path as l0_path
     from .recipes import nmfsc as nmfsc, nnsc as nnsc, nsnmf as nsnmf, snmf as snmf, ssnmf as ssnmf, tpc as tpc
-    from .selection import Selection as Selection, select as select
+    from .selection import Connectivity as Connectivity, Consensus as Consensus, Families as Families
+    from .selection import Programs as Programs, Selection as Selection, consensus as consensus, match as match
+    from .selection import select as select
 
 _PUBLIC = {  # where each public name comes from; imported when it is first used, so that ``import partwise`` is fast
     "data": ("COO",),
@@ -58,7 +60,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     ),
     "runtime.untrusted": ("UnreadableError",),
     "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
-    "selection": ("Selection", "select"),
+    "selection": ("Connectivity", "Consensus", "Families", "Programs", "Selection", "consensus", "match", "select"),
 }
 _ROOMS = ("brain", "cells", "datasets", "io", "plotting", "sound")
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}

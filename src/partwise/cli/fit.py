@@ -181,9 +181,9 @@ def write_results(
     """Write the outputs, the model first, and return where they are."""
     import numpy as np
 
-    from .. import cells
     from ..engine.origins import Sound
     from ..io import write_activations, write_components
+    from ..io.write_h5ad import fit_record
 
     if table.feature_names is not None and not isinstance(table.origin, Sound):  # the origin of sound has its names
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
@@ -201,7 +201,7 @@ def write_results(
             model.components_,
             table,
             activations=activations,
-            about=cells.fit_record(model, {"layer": options.layer, "mask_var": options.mask_var}),
+            about=fit_record(model, {"layer": options.layer, "mask_var": options.mask_var}),
             obs_columns=options.obs_columns,
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy
 from ..engine.blocks import Block
+from ..engine.names import named, shared_places
 from ..engine.options import NEGATIVE
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
-from ..engine.validation import as_bytes, as_choice
+from ..engine.validation import as_bytes, as_choice, warn_user
 from ..projections import hoyer_sparsity
 from ..runtime.arrays import ArrayLike, Sparse
 from ..statistics import Array, as_factor
@@ -84,14 +85,45 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The optimal activations, except those that are fixed."""
         return solve_activations(data, self._parts(), self._encoder, known, guess)
 
-    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
+    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None, align: str | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares.
 
         If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
         without any observed entry has zero activations.
+
+        ``align="names"`` is for another data set (a DataFrame, AnnData or table with names): its features are matched
+        by name, in any order, and only those that the model has, too, are used. A warning says how many the model
+        lacks in X.
         """
         check_is_fitted(self)
+        if align is not None:
+            as_choice(align, "align", ("names",))
+            if observed is not None:
+                raise ValueError("observed= cannot be used with align: mark missing entries by NaN and missing='em'")
+            return as_output(self._solve_aligned(X).activations)
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
+
+    def _solve_aligned(self, X: Any) -> Solved | SolvedInChunks:
+        """Activations from the features that X and the model both have."""
+        matrix, _, names = named(X)
+        own = getattr(self, "feature_names_in_", None)
+        for whose, known in (("the model", own), ("X", names)):
+            if known is None:
+                raise ValueError(
+                    f"align='names' needs feature names, but {whose} has none: fit and transform DataFrames or AnnData"
+                )
+        assert own is not None
+        assert names is not None
+        here, there = shared_places(own, names)
+        if len(here) < len(own):
+            warn_user(f"X has {len(here)} of the {len(own)} features of the model: only these are used", UserWarning)
+        if is_lazy(matrix):
+            raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
+        sparse = sp.issparse(matrix)
+        some = (matrix.tocsc() if sparse else np.asarray(matrix))[:, there]
+        missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
+        data = as_data(some, missing=missing, signed=self.negative == "allow")
+        return solve_activations(data, self._parts()[here], self._encoder)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Reconstruct samples from activations: activations · components (with ``scaling_`` between them, if any)."""

@@ -96,9 +96,10 @@ def bars_html(found: Sequence[tuple[str, float]], kind: str, pictures: Sequence[
     if not found:
         return '<span class="none">none</span>'
     drawn = pictures if any(pictures) else [""] * len(found)
+    top = max(value for _, value in found)
     items = (
         f'<li title="{quoted(name)}: {value:.4g}">{picture}<span class="name">{quoted(name)}</span>'
-        f"{bar(value, found[0][1])}</li>"
+        f"{bar(value, top)}</li>"
         for (name, value), picture in zip(found, drawn, strict=True)
     )
     return f'<ol class="bars {kind}{" pictured" if any(pictures) else ""}">{"".join(items)}</ol>'
