@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2
 
-.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least package docs fuzz clean
+.PHONY: demo reproduce test test-slow test-all lint tests slow-tests jit-off slow-jit-off cpus least peers package docs fuzz clean
 
 demo: $(VENV)/plain
 	$(BIN)/partwise demo --force
@@ -23,7 +23,7 @@ test: lint tests jit-off
 # runs the docs, tiny benchmarks, clusters of processes, other CPUs and versions, damaged files and random fits, and most
 # tests without the JIT
 test-slow: FIRST := 0
-test-slow: slow-tests slow-jit-off cpus fuzz package least
+test-slow: slow-tests slow-jit-off cpus fuzz package least peers
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -97,6 +97,18 @@ least:
 $(VENV)/least: $(VENV)/made pyproject.toml tests/least.py
 	$(BIN)/python tests/least.py > $(VENV)/least.txt
 	$(BIN)/python -m pip install --quiet --constraint $(VENV)/least.txt --editable ".[test]"
+	touch $@
+
+# comparison with cNMF and starCAT, in an environment of its own; skipped where they cannot be installed
+peers:
+	@if timeout 400 $(MAKE) .venv-peers/peers VENV=.venv-peers; then \
+		.venv-peers/bin/pytest -m slow tests/test_peers.py; \
+	else \
+		echo "cNMF cannot be installed here: tests/test_peers.py was skipped"; \
+	fi
+
+$(VENV)/peers: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[peers]"
 	touch $@
 
 $(VENV)/made:

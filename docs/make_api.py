@@ -16,6 +16,10 @@ OPENED = (
     "MiniBatchSparseNMF",
     "SparseCP",
     "Result",
+    "Consensus",
+    "Programs",
+    "Families",
+    "cNMF",
     "BrainNMF",
     "Separation",
 )  # classes whose methods are listed, too

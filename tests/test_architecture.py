@@ -32,7 +32,11 @@ ONLY = {"data": {"statistics", "runtime"}}
 UPWARD = {  # functions that import upwards, each time they are called
     "estimators/base.py": {"plot", "report", "save"},
     "estimators/notebook.py": {"small_gallery"},
+    "estimators/saved.py": {"load"},
     "estimators/tensor.py": {"plot"},
+    "selection/connectivity.py": {"plot"},
+    "selection/programs.py": {"model", "plot"},
+    "selection/stability.py": {"plot"},
 }
 FIELDS = {"brain", "cells", "sound"}  # public modules whose files are in fields/
 SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HOME.rglob("*.py"))}

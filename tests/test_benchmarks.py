@@ -28,7 +28,13 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     ],
     "columns": [(r"^quick .* loss +[+-]\S+ % after 10 iterations \(\d+ increases\), one pass \d\.\d{4} s$", 4)],
     "curves": [(r"^digits +\S.* \d+ points, at the end +# s, error #$", 3)],
+    "explore": [
+        (r"^digits +3 levels: # fits \(largest #\); error against fits alone (?:[+-]\S+ %,? ){3}.*; page # MB$", 1)
+    ],
     "importing": [(r"^(?:by hand|Partwise) +# s ", 2), (r"^ratio # ", 1)],
+    "consensus": [
+        (r"^ours +# s CPU \(prepare #, .*; peak # MB, # MB of it after importing; mean objective #; silhouette", 1)
+    ],
     "iteration": [
         (r"^tiny .* sparsity #: .* iteration ÷ products # +default ÷ products #", 12),
         (r"^tiny .* two threads ÷ one: #", 2),

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from partwise.engine.metrics import match_parts
+from partwise.engine.metrics import match_parts, specificity
 
 
 def cosine(a, b):
@@ -50,3 +50,29 @@ def test_zero_component_has_cosine_zero():
 def test_bad_shapes_are_rejected(a, b, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         match_parts(a, b)
+
+
+def test_specificity_ranks_markers_above_what_all_components_share(rng):
+    components = rng.uniform(0, 0.01, (4, 40))
+    components[:, 0] = 30.0  # in all of them
+    for j in range(4):
+        components[j, 1 + 5 * j : 6 + 5 * j] += 1.0
+    found = specificity(components)
+    assert found.shape == components.shape
+    assert found.min() >= 0
+    assert (components.argmax(axis=1) == 0).all()
+    for j, row in enumerate(found):
+        assert set(np.argsort(-row)[:5]) == set(range(1 + 5 * j, 6 + 5 * j))
+    np.testing.assert_allclose(specificity(components * [[1e-9], [1.0], [1e9], [7.0]]), found)
+    order = rng.permutation(4)
+    np.testing.assert_allclose(specificity(components[order]), found[order])
+
+
+def test_specificity_at_the_edges():
+    np.testing.assert_allclose(specificity([[3.0, 4.0]]), [[0.6, 0.8]])  # nothing to compare with
+    assert not specificity(np.ones((3, 5))).any()
+    zero = specificity([[0.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_allclose(zero, [[0, 0], [1, 0]])
+    for bad in (np.ones(3), np.ones((0, 2)), [[-1.0, 1.0]], [[np.nan, 1.0]]):
+        with pytest.raises(ValueError, match="components have shape"):
+            specificity(bad)

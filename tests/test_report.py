@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import partwise as pw
 from partwise.cli import main
+from partwise.engine.origins import Sound
 from partwise.engine.summary import asked_intervals, in_words, percent, summary
 from partwise.plotting import activations, gallery
 
@@ -101,7 +102,7 @@ def test_every_component_has_a_card_and_a_row(kind, source, model):
     assert len(page.all("figure", class_="card")) == R
     assert [a["id"] for a in page.all("tr") if "id" in a] == [f"part-{j}" for j in range(R)]
     assert [a["href"] for a in page.all("a")] == [f"#part-{j}" for j in range(R)]
-    assert len(page.all("figure", class_="chart")) == {"array": 1}.get(source, 3)
+    assert len(page.all("figure", class_="chart")) == {"array": 0, "result": 2}.get(source, 3)
     assert "NaN" not in page.text
 
 
@@ -115,8 +116,6 @@ def test_page_shows_the_attributes_of_the_model(model):
     for j in range(R):
         strongest = int(model.activations_[:, j].argmax())
         assert f"s{strongest}" in page.text
-        row, column = np.unravel_index(model.components_[j].argmax(), (3, 4))
-        assert f"row {row}, column {column}" in page.text
         assert percent(float(model.explained_[j])) in page.text
     labels = [a["aria-label"] for a in page.all("svg") if "aria-label" in a]
     assert "Sparsity: as requested, up to rounding" in labels
@@ -137,9 +136,11 @@ def test_nothing_is_loaded_and_nothing_foreign_runs(model):
     page = Page(text)
     policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
     assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not any("style" in attributes for _, attributes in page.elements)
     assert all(a.get("src", "data:").startswith("data:") for _, a in page.elements)
     assert not page.all("link")
-    outside = re.sub(r"data:image/png;base64,[\w+/=\s]*", "", text).partition("<script>")[0]
+    outside = re.sub(r"data:image/png;base64,[\w+/=\s]*|<script.*?</script>", "", text, flags=re.DOTALL)
     addresses = set(re.findall(r"""(?:https?:)?//[\w.]+[^"'\s>]*""", outside))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
 
@@ -152,7 +153,8 @@ def test_names_are_escaped(kind, model):
     text = report(model, title=EVIL, **KINDS[kind])
     assert "<script>alert" not in text
     page = Page(text)
-    assert len(page.all("script")) == 1
+    assert len(page.all("script")) == 3
+    assert text.count("</script>") == 3
     assert page.text.count(EVIL) > R
 
 
@@ -200,6 +202,69 @@ def test_page_of_large_components_stays_small(rng):
 def test_mismatched_arguments_are_rejected(model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         report(model, **options)
+
+
+def test_single_sparsity_has_no_histogram(rng):
+    found = pw.SparseNMF(3, sparsity=0.5, max_iter=4, tol=0, random_state=0).fit(rng.random((9, 8)))
+    assert "Sparsity" not in {a.get("aria-label", "")[:8] for a in Page(report(found)).all("svg")}
+
+
+def test_strongest_samples_have_pictures_if_data_are_given(model, rng):
+    image = pytest.importorskip("PIL.Image")
+    X = rng.random((SAMPLES, FEATURES))
+    page = Page(report(model, data=X))
+    drawn = page.all("img", class_="photo")
+    assert len(drawn) == sum(min(5, np.count_nonzero(column)) for column in model.activations_.T)
+    best = int(model.activations_[:, 0].argmax())
+    pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(drawn[0]["src"].partition(",")[2]))).convert("L"))
+    np.testing.assert_allclose(pixels / 255, X[best].reshape(3, 4) / X[best].max(), atol=0.01)
+    assert drawn[0]["alt"] == f"s{best}"
+    assert "SHA-256" in page.text
+    assert "SHA-256" not in Page(report(model)).text
+
+
+@pytest.mark.parametrize("kind", ["volumes", "lines", "bars", "masked"])
+def test_pictures_of_samples_for_all_kinds(kind, model, rng):
+    page = Page(report(model, data=rng.random((SAMPLES, FEATURES)), **KINDS[kind]))
+    assert bool(page.all("img", class_="photo")) == (kind in ("volumes", "masked"))
+
+
+def test_sound_is_shown_over_time(rng):
+    origin = Sound(8000, 22, 11)
+    found = pw.SparseNMF(2, sparsity=0.4, max_iter=4, tol=0, random_state=0)
+    found.keep(found.fit_transform(rng.random((20, 12))), origin=origin)
+    page = Page(report(found))
+    assert len([a for a in page.all("svg") if "over" in a.get("aria-label", "")]) == 2
+    strongest = float(origin.times(20)[found.activations_[:, 0].argmax()])
+    assert f"strongest at {strongest:.3g} s" in page.text
+    peak = origin.frequencies[found.components_[0].argmax()]
+    assert f"{peak:.6g}" in page.text
+
+
+def test_provenance_repeats_the_fit(model):
+    text = Page(report(model)).text
+    options = "max_iter=4, n_components=4, random_state=0, sparsity=[0.2, 0.3, 0.3, (0.1, 0.4)], tol=0"
+    for words in (f"partwise.SparseNMF({options}).fit(X)", f"Partwise {pw.__version__}", "numpy"):
+        assert words in text
+    model.keep(provenance={"command": f"partwise fit {EVIL}", "versions": "Partwise 0.0.1"})
+    text = Page(report(model)).text
+    assert f"partwise fit {EVIL}" in text
+    assert "Partwise 0.0.1" in text
+    with pytest.raises(ValueError, match="provenance must be a dict of str"):
+        model.keep(provenance={"seed": 1})
+
+
+def test_models_side_by_side(model):
+    other = copy.deepcopy(model)
+    other.components_ = other.components_[::-1].copy()
+    page = Page(report({"one": model, EVIL: other}))
+    assert len(page.all("figure", class_="card")) == 4 * R  # side by side, and each model by itself
+    hrefs = [a["href"] for a in page.all("a")]
+    assert hrefs[: 2 * R] == [f"#m0-part-{j}" for j in range(R)] + [f"#m1-part-{j}" for j in reversed(range(R))]
+    assert {a["id"] for a in page.all("tr") if "id" in a} == {f"m{k}-part-{j}" for k in (0, 1) for j in range(R)}
+    assert EVIL in page.text
+    assert "fit 1" in Page(report([model, result()])).text
+    assert len(Page(report([[1.0, 0.0], [0.0, 1.0]])).all("figure", class_="card")) == 2  # an array, not two models
 
 
 # what is known
@@ -294,6 +359,31 @@ def test_show_draws_and_writes(saved, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(Page(page.read_text(encoding="utf-8")).all("figure", class_="card")) == R
     assert str(page) in capsys.readouterr().out.replace("\n", "")
+
+
+def test_show_compares_models_and_reads_samples(saved, model, tmp_path, monkeypatch, rng, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    model.save("other.pw")
+    np.save("x.npy", rng.random((SAMPLES, FEATURES)))
+    assert main(["show", str(saved), "other.pw", "--html", "both.html", "--data", "x.npy"]) == 0
+    page = Page((tmp_path / "both.html").read_text(encoding="utf-8"))
+    assert len(page.all("figure", class_="card")) == 4 * R
+    assert page.all("img", class_="photo")
+    assert "other.pw" in page.text
+    assert main(["show", str(saved), "other.pw"]) == 2
+    assert "several models are compared in a report: give --html" in capsys.readouterr().err
+    assert main(["show", str(saved), "other.pw", "--html", "other.pw", "--force"]) in (1, 2)
+
+
+def test_fit_records_its_provenance(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", rng.random((SAMPLES, FEATURES)))
+    assert main(["fit", "x.npy", "-r", "2", "-s", "0.3", "-q", "--max-iter", "3", "--seed", "1"]) in (0, 1)
+    kept = pw.load("x.pw").provenance_
+    assert kept["command"] == "partwise fit x.npy -r 2 -s 0.3 -q --max-iter 3 --seed 1"
+    assert kept["data"].startswith("15 samples × 12 features, float64, SHA-256 ")
+    assert kept["source"] == "x.npy"
 
 
 def test_show_as_json(saved, model, capsys):

@@ -20,30 +20,32 @@ from .version import __version__
 if TYPE_CHECKING:
     from .data import COO as COO
     from .engine.checkpoint import CheckpointWarning as CheckpointWarning
-    from .engine.metrics import match_parts as match_parts
+    from .engine.metrics import match_parts as match_parts, specificity as specificity
     from .runtime.untrusted import UnreadableError as UnreadableError
     from .engine.loop import Iteration as Iteration, Result as Result
     from .engine.natural import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
     from .fields import brain as brain, cells as cells, sound as sound
-    from .pages import report as report
+    from .pages import Exploration as Exploration, explore as explore, report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
     from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
     from .projections import hoyer_sparsity as hoyer_sparsity, solve_in_metric as solve_in_metric
     from .projections import Simplex as Simplex, sparse_opt as sparse_opt
     from .recipes import bisparse as bisparse, cp as cp, grouped as grouped, l0 as l0, l0_path as l0_path
     from .recipes import nmfsc as nmfsc, nnsc as nnsc, nsnmf as nsnmf, snmf as snmf, ssnmf as ssnmf, tpc as tpc
-    from .selection import Selection as Selection, select as select
+    from .selection import Connectivity as Connectivity, Consensus as Consensus, Families as Families
+    from .selection import Programs as Programs, Selection as Selection, consensus as consensus, match as match
+    from .selection import select as select
 
 _PUBLIC = {  # where each public name comes from; imported when it is first used, so that ``import partwise`` is fast
     "data": ("COO",),
     "engine.checkpoint": ("CheckpointWarning",),
     "engine.loop": ("Iteration", "Result"),
-    "engine.metrics": ("match_parts",),
+    "engine.metrics": ("match_parts", "specificity"),
     "engine.natural": ("CapacityWarning",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
-    "pages": ("report",),
+    "pages": ("Exploration", "explore", "report"),
     "projections": (
         "AtMost",
         "FreeNorm",
@@ -58,7 +60,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     ),
     "runtime.untrusted": ("UnreadableError",),
     "recipes": ("bisparse", "cp", "grouped", "l0", "l0_path", "nmfsc", "nnsc", "nsnmf", "snmf", "ssnmf", "tpc"),
-    "selection": ("Selection", "select"),
+    "selection": ("Connectivity", "Consensus", "Families", "Programs", "Selection", "consensus", "match", "select"),
 }
 _ROOMS = ("brain", "cells", "datasets", "io", "plotting", "sound")
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}

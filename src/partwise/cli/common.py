@@ -97,6 +97,12 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
     return read(source, transpose=options.transpose, **settings)
 
 
+def read_samples(data: Sequence[str], origin: Origin | None) -> Table:
+    """Read data with default settings, or those of ``origin``."""
+    blank: dict[str, Any] = dict.fromkeys(("mask", "row_names", "colour", "layer", "mask_var", "window", "hop"))
+    return read_data(argparse.Namespace(data=[*data], transpose=False, **blank), origin)
+
+
 def load_matrix_model(path: str | os.PathLike[str]) -> Any:
     """Load a model; models of tensors are refused."""
     from ..estimators import load

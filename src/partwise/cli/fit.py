@@ -24,6 +24,7 @@ from .common import (
 from .fixed import set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model, label
 from .outputs import PICTURES, add_force, check_new, check_targets, write_outputs
+from .provenance import provenance
 from .wording import with_flags
 
 if TYPE_CHECKING:
@@ -180,13 +181,19 @@ def write_results(
     """Write the outputs, the model first, and return where they are."""
     import numpy as np
 
-    from .. import cells
     from ..engine.origins import Sound
     from ..io import write_activations, write_components
+    from ..io.write_h5ad import fit_record
 
     if table.feature_names is not None and not isinstance(table.origin, Sound):  # the origin of sound has its names
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.keep(activations, table.sample_names, table.part_shape, origin=table.origin)
+    model.keep(
+        activations,
+        table.sample_names,
+        table.part_shape,
+        origin=table.origin,
+        provenance=provenance(options, table),
+    )
     writers: dict[str, Callable[[Path], Any]] = {
         "model": model.save,
         "components": lambda path: write_components(
@@ -194,7 +201,7 @@ def write_results(
             model.components_,
             table,
             activations=activations,
-            about=cells.fit_record(model, {"layer": options.layer, "mask_var": options.mask_var}),
+            about=fit_record(model, {"layer": options.layer, "mask_var": options.mask_var}),
             obs_columns=options.obs_columns,
         ),
         "activations": lambda path: write_activations(path, activations, table.sample_names),

@@ -14,18 +14,20 @@ from typing import Any
 
 from ..runtime.untrusted import visible
 from ..version import __version__
-from . import convert, demo, fit, info, select, separate, show, transform
+from . import consensus, convert, demo, explore, fit, info, select, separate, show, transform
 from .common import FORMATS, UsageError
 from .wording import with_flags
 
 # each module has SUMMARY, USAGE, EXAMPLES, add_options(parser) and run(options)
-COMMANDS = (info, select, fit, separate, show, transform, convert, demo)
+COMMANDS = (info, select, explore, consensus, fit, separate, show, transform, convert, demo)
 
 EPILOG = """\
 first steps:
   partwise demo                                             check the installation
   partwise info faces/                                      describe the data, suggest a sparsity
   partwise select faces/ -r 10:40:10 --png choice.png       how many components do the data support?
+  partwise explore faces/ -r 25 --html explore.html         see the components at many sparsities
+  partwise consensus faces/ -r 10:40:10 --runs 50 --out found.pw   which components recur over many runs?
   partwise fit faces/ -r 25 -s 0.7 --png components.png     find 25 components of sparsity 0.7 and draw them
   partwise show faces.pw --html report.html                 components, their samples and the fit on one page
   partwise transform faces.pw more-faces/ --out more.csv    activations of new images
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not arguments:
         top.print_help(sys.stderr)
         return 2
-    options = top.parse_args(arguments)
+    options = top.parse_args(arguments, argparse.Namespace(arguments=[*arguments]))
     try:
         with warnings.catch_warnings(), logged(options.quiet), memory_for_files(options):
             if not options.debug:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +92,19 @@ RECIPE: dict[str, Flag] = {
 }
 
 
-def add_model_options(parser: Any) -> None:
-    """Add the options of a fit."""
+def add_model_options(parser: Any, add_sparsity: Callable[[Any], None] | None = None) -> None:
+    """Add the options of a fit. ``add_sparsity`` adds that of the sparsity, by default one or several for `fit`."""
     group = parser.add_argument_group("Model")
     group.add_argument("-r", "--components", type=int, metavar="R", help="number of components (default: 10)")
+    (add_sparsity or add_sparsities)(group)
+    group.add_argument("--recipe", choices=RECIPES, default="ssnmf", help="method (default: %(default)s)")
+    add_flags(group, {name: FIT[name] for name in MODEL})
+    add_flags(parser.add_argument_group("Solver"), {name: flag for name, flag in FIT.items() if name not in MODEL})
+    add_flags(parser.add_argument_group("Options of some recipes only"), RECIPE)
+
+
+def add_sparsities(group: Any) -> None:
+    """Add the sparsity of one fit or several."""
     sparsity = group.add_mutually_exclusive_group()
     sparsity.add_argument(
         "-s",
@@ -113,10 +122,6 @@ def add_model_options(parser: Any) -> None:
         metavar="FILE",
         help="text file with one sparsity per line, for each component",
     )
-    group.add_argument("--recipe", choices=RECIPES, default="ssnmf", help="method (default: %(default)s)")
-    add_flags(group, {name: FIT[name] for name in MODEL})
-    add_flags(parser.add_argument_group("Solver"), {name: flag for name, flag in FIT.items() if name not in MODEL})
-    add_flags(parser.add_argument_group("Options of some recipes only"), RECIPE)
 
 
 def add_flags(group: Any, table: Mapping[str, Flag]) -> None:

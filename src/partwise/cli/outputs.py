@@ -40,8 +40,10 @@ def check_targets(options: argparse.Namespace, wanted: Mapping[str, tuple[Any, S
     places = {what: path.resolve() for what, path in targets.items()}
     data = {file.resolve() for name in getattr(options, "data", ()) for file in files_of(name)}
     inputs = data | {file.resolve() for name in given(READ_AS_DATA) for file in files_of(name)}
-    inputs |= {Path(name).resolve() for name in given(READ)}
-    own = {path for path in data if path.suffix == ".h5ad" and not options.transpose}
+    inputs |= {
+        Path(name).resolve() for names in given(READ) for name in (names if isinstance(names, list) else [names])
+    }
+    own = {path for path in data if path.suffix == ".h5ad" and not getattr(options, "transpose", True)}
     new = {what: place for what, place in places.items() if what != "components" or place not in own}
     for what, place in new.items():
         if not inputs.isdisjoint((place, *place.parents)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import replacing
 from ..runtime.untrusted import visible
-from .common import add_max_bytes, load_matrix_model, plain
+from .common import UsageError, add_max_bytes, load_matrix_model, plain, read_samples, with_features
 from .outputs import PICTURES, add_force, check_targets
 from .wording import with_flags
 
@@ -17,17 +17,22 @@ if TYPE_CHECKING:
     from ..engine.summary import Summary
 
 SUMMARY = "Show a saved model as a table, a picture or an HTML report"
-USAGE = "MODEL [options]"
+USAGE = "MODEL [MODEL …] [options]"
 EXAMPLES = """\
   partwise show faces.pw
   partwise show faces.pw --png components.png --html report.html
+  partwise show faces.pw --data faces/ --html report.html        with pictures of the strongest samples
+  partwise show a.pw b.pw --html comparison.html                 two models side by side
 """
 
 
 def add_options(parser: Any) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="model file (.pw)")
+    parser.add_argument("model", type=Path, nargs="+", metavar="MODEL", help="model file (.pw)")
     add_max_bytes(parser)
+    parser.add_argument(
+        "--data", nargs="+", default=(), metavar="DATA", help="the data, for pictures of samples in the report"
+    )
     group = parser.add_argument_group("Output")
     group.add_argument("--png", type=Path, metavar="FILE", help=f"draw the components: {', '.join(PICTURES)}")
     group.add_argument("--html", type=Path, metavar="FILE", help="write a report: one HTML page that needs no network")
@@ -48,25 +53,46 @@ def run(options: argparse.Namespace) -> int:
     from ..engine.validation import as_count
 
     targets = check_targets(options, {"picture": (options.png, PICTURES), "report": (options.html, (".html", ".htm"))})
-    model = load_matrix_model(options.model)
-    known, top = summary(model), as_count(options.top, "top")
+    if len(options.model) > 1 and (options.png or options.html is None):
+        raise UsageError("several models are compared in a report: give --html, without --png")
+    models = [load_matrix_model(path) for path in options.model]
+    known, top = [summary(model) for model in models], as_count(options.top, "top")
     if "picture" in targets:
         from ..plotting import gallery
 
         with replacing(targets["picture"]) as fresh:
-            gallery(model, options.shape, title=options.title).savefig(fresh)
+            gallery(models[0], options.shape, title=options.title).savefig(fresh)
     if "report" in targets:
-        from ..pages import report
-
-        title = options.title or f"{known.n_components} components: {visible(options.model.name)}"
-        report(model, targets["report"], shape=options.shape, title=title, top=top)
+        write_report(options, models, targets["report"])
     if options.json:
-        print(visible(json.dumps(plain(as_record(known, top)), ensure_ascii=False, indent=1)))
+        records = [as_record(one, top) for one in known]
+        print(visible(json.dumps(plain(records[0] if len(records) == 1 else records), ensure_ascii=False, indent=1)))
     else:
-        print_tables(known, top)
+        for one in known:
+            print_tables(one, top)
         for what, path in targets.items():
             print(visible(f"{what}: {path}"))
     return 0
+
+
+def write_report(options: argparse.Namespace, models: list[Any], target: Path) -> None:
+    """Write the report of one model, or of several side by side."""
+    from ..pages import report
+
+    model, labels, data = models[0], [visible(path.name) for path in options.model], None
+    if options.data:
+        table = read_samples(options.data, getattr(model, "origin_", None))
+        data = with_features(table, getattr(model, "feature_names_in_", ()), model.n_features_in_, labels[0])
+    title = f"{model.n_components_} components: {labels[0]}" if len(models) == 1 else f"{len(models)} models"
+    report(
+        model if len(models) == 1 else models,
+        target,
+        title=options.title or title,
+        shape=options.shape,
+        data=data,
+        labels=None if len(models) == 1 else labels,
+        top=options.top,
+    )
 
 
 def shape(text: str) -> tuple[int, ...]:

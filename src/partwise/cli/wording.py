@@ -11,6 +11,8 @@ from .model_options import FIT, RECIPE
 # parameters whose name in messages of the library is not that of the option
 RENAMED = {
     "n_components": "--components",
+    "n_runs": "--runs",
+    "density_threshold": "--density",
     "random_state": "--seed",
     "resume_from": "--resume",
     "recipe_params": "the recipe options",

@@ -1,4 +1,4 @@
-"""Metrics of factors: how far columns have moved, the fixed-point residual, and the matching of components."""
+"""Metrics of factors: how far columns have moved, the fixed-point residual, matching, and specific features."""
 
 from __future__ import annotations
 
@@ -107,3 +107,41 @@ def _unit(parts: Array) -> Array:
         scale = np.linalg.norm(parts, axis=1, keepdims=True) if size is None else size
         parts = np.divide(parts, scale, out=np.zeros_like(parts), where=scale > 0)
     return parts
+
+
+def specificity(components: npt.ArrayLike) -> Array:
+    """How specific each feature is to each component: large if the component has it and the others do not.
+
+    s_jf = u_jf · log₂(u_jf / mean_k u_kf), at least 0, where u_j is component j scaled to unit norm. Features that all
+    components share, such as ubiquitous genes or common words, have 0, however large their weights. It is the term
+    score of Blei and Lafferty with an arithmetic mean, so that zeros are allowed. A single component has nothing to be
+    compared with: its specificity is u.
+
+    Parameters
+    ----------
+    components : array of shape (r, features)
+        Nonnegative. Their scale does not matter.
+
+    Returns
+    -------
+    array of shape (r, features)
+
+    References
+    ----------
+    D. M. Blei and J. D. Lafferty, "Topic Models", in Text Mining: Classification, Clustering, and Applications, 2009.
+
+    Examples
+    --------
+    >>> specificity([[4.0, 3.0, 0.0], [4.0, 0.0, 3.0]])
+    array([[0. , 0.6, 0. ],
+           [0. , 0. , 0.6]])
+    """
+    parts = np.asarray(components, dtype=float)
+    if parts.ndim != 2 or not parts.size or not np.isfinite(parts).all() or parts.min() < 0:
+        raise ValueError(f"components have shape {parts.shape}: give nonnegative, finite rows, one for each component")
+    unit = _unit(parts)
+    if len(unit) == 1:
+        return unit
+    mean = unit.mean(axis=0)
+    ratio = np.divide(unit, mean, out=np.ones_like(unit), where=unit > mean)
+    return np.asarray(unit * np.log2(ratio))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from ..projections import Hoyer, HoyerBetween, hoyer_sparsity
 from ..statistics import Array
+from .metrics import specificity
 from .origins import Origin
 from .validation import Sparsity, as_columns, as_count
 
@@ -129,8 +131,22 @@ class Summary:
         return f'<table class="partwise">{"".join(rows)}</table>'
 
     def strongest_features(self, part: int, top: int = 5) -> list[tuple[str, float]]:
-        """The features with the largest weights in a component as (name, weight), largest first, without zeros."""
-        return strongest(self.components[part], self.feature_names, "feature", top)
+        """The strongest features of a component as (name, weight), without zeros.
+
+        If names are known, these are the most specific ones (`specificity`), best first: words or genes that all
+        components share say nothing about one. Otherwise those with the largest weights.
+        """
+        weights = self.components[part]
+        if self.feature_names is None:
+            return strongest(weights, None, "feature", top)
+        which = np.flatnonzero(weights > 0)
+        order = which[np.lexsort((-weights[which], -self.specificity[part][which]))][:top]
+        return [(str(self.feature_names[i]), float(weights[i])) for i in order]
+
+    @cached_property
+    def specificity(self) -> Array:
+        """How specific each feature is to each component."""
+        return specificity(self.components)
 
     def strongest_samples(self, part: int, top: int = 5) -> list[tuple[str, float]]:
         """The samples with the largest activations of a component as (name, activation); empty if unknown."""

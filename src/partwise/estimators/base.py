@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
+from ..engine.names import named, shared_places
 from ..engine.options import NEGATIVE
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
-from ..engine.validation import as_bytes, as_choice, as_loss
+from ..engine.validation import as_bytes, as_choice, as_loss, warn_user
 from ..projections import hoyer_sparsity
 from ..runtime.arrays import ArrayLike, Sparse
 from ..statistics import Array, as_factor
@@ -28,7 +29,7 @@ from .notebook import Shown
 if TYPE_CHECKING:  # Dask is optional
     import dask.array as da
 
-KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_")
+KEPT = ("activations_", "sample_names_", "part_shape_", "part_mask_", "origin_", "provenance_")
 
 
 class Saved:
@@ -88,16 +89,47 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """X with the loss of the model."""
         return with_divergence(data) if as_loss(self.loss) else data
 
-    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None) -> Array:
+    def transform(self, X: ArrayLike, *, observed: ArrayLike | None = None, align: str | None = None) -> Array:
         """Activations of the samples of X: the exact solution of nonnegative least squares.
 
         With the Kullback–Leibler divergence, they minimise the divergence (no entry would change by more than 1e-10).
 
         If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
         without any observed entry has zero activations.
+
+        ``align="names"`` is for another data set (a DataFrame, AnnData or table with names): its features are matched
+        by name, in any order, and only those that the model has, too, are used. A warning says how many the model
+        lacks in X.
         """
         check_is_fitted(self)
+        if align is not None:
+            as_choice(align, "align", ("names",))
+            if observed is not None:
+                raise ValueError("observed= cannot be used with align: mark missing entries by NaN and missing='em'")
+            return as_output(self._solve_aligned(X).activations)
         return as_output(self._solve(self._validated(X, reset=False, observed=observed)).activations)
+
+    def _solve_aligned(self, X: Any) -> Solved | SolvedInChunks:
+        """Activations from the features that X and the model both have."""
+        matrix, _, names = named(X)
+        own = getattr(self, "feature_names_in_", None)
+        for whose, known in (("the model", own), ("X", names)):
+            if known is None:
+                raise ValueError(
+                    f"align='names' needs feature names, but {whose} has none: fit and transform DataFrames or AnnData"
+                )
+        assert own is not None
+        assert names is not None
+        here, there = shared_places(own, names)
+        if len(here) < len(own):
+            warn_user(f"X has {len(here)} of the {len(own)} features of the model: only these are used", UserWarning)
+        if is_lazy(matrix):
+            raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
+        sparse = sp.issparse(matrix)
+        some = (matrix.tocsc() if sparse else np.asarray(matrix))[:, there]
+        missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
+        data = as_data(some, missing=missing, signed=self.negative == "allow")
+        return solve_activations(self._with_loss(data), self._parts()[here], self._encoder)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Reconstruct samples from activations: activations · components (with ``scaling_`` between them, if any)."""
@@ -128,6 +160,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         part_shape: Sequence[int] | None = None,
         part_mask: npt.ArrayLike | None = None,
         origin: Origin | None = None,
+        provenance: Mapping[str, str] | None = None,
     ) -> Self:
         """Attach data for pictures and reports to the model until the next fit. `save` stores it too.
 
@@ -144,6 +177,9 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         origin : object, optional
             ``table.origin`` of data from files, stored as ``origin_``: the affine and mask of brain images, or the
             sampling rate of sound. New files can then be read in the same way.
+        provenance : dict of str, optional
+            Facts about the origin of the model that reports list, such as the data and the command, stored as
+            ``provenance_``.
 
         Examples
         --------
@@ -164,6 +200,7 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             "part_shape_": None if part_shape is None else kept_shape(part_shape, self.components_.shape[1]),
             "part_mask_": None if part_mask is None else kept_mask(part_mask, self.components_.shape[1]),
             "origin_": None if origin is None else kept_origin(origin, self.components_.shape[1]),
+            "provenance_": None if provenance is None else kept_facts(provenance),
         }
         new = {name: value for name, value in kept.items() if value is not None}
         rows, names = (new.get(name, getattr(self, name, None)) for name in ("activations_", "sample_names_"))
@@ -300,6 +337,14 @@ def kept_names(names: Sequence[str]) -> Array:
     array = np.empty(len(names), dtype=object)
     array[:] = list(names)
     return array
+
+
+def kept_facts(facts: Mapping[str, str]) -> dict[str, str]:
+    """Validate facts for `keep`."""
+    found = dict(facts)
+    if not all(isinstance(word, str) for pair in found.items() for word in pair):
+        raise ValueError("provenance must be a dict of str: give each fact as text")
+    return dict(zip(kept_names([*found]), kept_names([*found.values()]), strict=True))
 
 
 def kept_shape(shape: Sequence[int], m: int) -> tuple[int, ...]:

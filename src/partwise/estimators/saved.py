@@ -92,7 +92,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) -> Any:
-    """Load a model that was saved with ``model.save``.
+    """Load a model that was saved with ``model.save``, or a `Consensus`.
 
     The loaded model gives bit-identical results in `transform` and, for `MiniBatchSparseNMF`, in `partial_fit`.
     Loading executes no code from the file. A damaged or foreign file, or one that takes more memory than ``max_bytes``,
@@ -114,6 +114,10 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | str | None = None) ->
         raise UnreadableError(
             f"{os.fspath(path)} is a checkpoint, not a model: pass it as resume_from to continue the fit"
         )
+    if header.get("kind") == "consensus":
+        from ..selection.stability import loaded  # on the same floor
+
+        return loaded(path)
     try:
         return restored(header, arrays)
     except Exception as error:

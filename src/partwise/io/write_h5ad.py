@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import shutil
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,18 @@ def add_to_h5ad(
                 anndata.io.write_elem(file, place, {})
             for name, value in items.items():
                 anndata.io.write_elem(file[place], name, np.asarray(value) if place != "uns" else value)
+
+
+def fit_record(model: Any, where: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Parameters and results of a fit for ``uns``: numbers, strings and arrays."""
+    params = model.get_params(deep=False) | (where or {})
+    plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in params.items() if v is not None}
+    return {
+        "params": plain,
+        "sparsity": model.sparsity_,
+        "explained": model.explained_,
+        "reconstruction_err": float(model.reconstruction_err_),
+        "loss_curve": np.asarray(model.loss_curve_),
+        "n_iter": int(model.n_iter_),
+        "stop_reason": model.stop_reason_,
+    }

@@ -1,36 +1,39 @@
-"""Build the report of a fit as one HTML page."""
+"""Build the report of a fit, or of several side by side, as one HTML page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..data import Chunked, Matrix, as_data
+from ..engine.metrics import match_parts
 from ..engine.origins import Sound
 from ..engine.summary import Model, Summary, summary
 from ..engine.validation import as_count
 from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
-from ..plotting.charts import distances
+from ..plotting.charts import as_named, distances
 from ..plotting.inline import as_svg
-from ..plotting.looks import Images, Lines, Look, Places, look_of
+from ..plotting.looks import Lines, Look, look_of
 from ..runtime.files import replacing
-from ..version import __version__
-from .parts import gallery_html, quoted, table
+from ..runtime.untrusted import visible
+from .frame import framed, quoted
+from .packed import Arrays, safe_json
+from .parts import Pictures, gallery_html, table
+from .provenance import provenance_html, provenance_of
 
 CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
+WEIGHTS = 100_000  # at most so many weights can be downloaded from a report
 
 
 def report(
-    model: Model,
+    model: Model | Sequence[Model] | Mapping[Any, Model],
     path: str | PathLike[str] | None = None,
     *,
     title: str | None = None,
@@ -40,18 +43,21 @@ def report(
     activations: npt.ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
     sample_names: Sequence[str] | None = None,
+    data: Any = None,
+    labels: Sequence[str] | None = None,
     top: int = 5,
 ) -> str:
     """Write a report of a fit as one HTML file that needs neither Python nor a network connection.
 
-    It shows the requested and achieved sparsity, a gallery of the parts, the loss during the fit, and a sortable table
-    of the strongest features and samples of each part. It supports dark mode and phones. Activations, names and the
-    shape of a part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``,
-    ``part_shape_``) unless given.
+    It shows the requested and achieved sparsity, a gallery of the parts, the loss during the fit, a sortable table of
+    the strongest features and samples of each part, and where the result comes from (versions, seed, parameters).
+    Several models are shown side by side, their parts matched with those of the first. Activations, names and the shape
+    of a part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``)
+    unless given.
 
     Parameters
     ----------
-    model : Result, fitted estimator, or array of shape (r, features)
+    model : Result, fitted estimator, array of shape (r, features), or a list or dict {label: model} of several
     path : str or path, optional
         File to write.
     title : str, optional
@@ -60,6 +66,10 @@ def report(
         How to plot a part, as in `partwise.plotting.gallery`.
     activations : array of shape (samples, r), optional
     feature_names, sample_names : sequences of str, optional
+    data : array or SciPy sparse matrix of shape (samples, features), optional
+        X, for pictures of the strongest samples, and a digest that recognises it.
+    labels : sequence of str, optional
+        One for each of several models.
     top : int
         Number of features and samples listed per part.
 
@@ -75,58 +85,100 @@ def report(
     >>> "<h1>Six &lt;pixels&gt;</h1>" in page, page.count('class="card"')
     (True, 6)
     """
-    known = summary(model)
+    several = isinstance(model, Mapping) or (isinstance(model, list | tuple) and all(map(is_model, model)))
+    named = as_named(model, labels) if several else [("", summary(model))]  # type: ignore[arg-type]
+    models = [*model.values()] if isinstance(model, Mapping) else [*model] if several else [model]  # type: ignore[misc]
     given: dict[str, Any] = {"feature_names": feature_names, "sample_names": sample_names}
-    if activations is not None:
-        given["activations"] = np.asarray(activations)
-        given["n_samples"] = len(given["activations"]) if known.n_samples is None else known.n_samples
-    known = replace(known, **{name: value for name, value in given.items() if value is not None})
-    look = look_of(known, shape, kind=kind, mask=mask)
-    if known.feature_names is None and isinstance(look, Images):
-        known = replace(known, feature_names=Places(look, known.n_features))
-    heading = quoted(title if title is not None else f"{known.n_components} parts")
-    parts = [
-        f"<header><h1>{heading}</h1>{opening(known)}</header>",
-        facts(known),
-        "<h2>Parts</h2>",
-        f"<p>{words_on_pictures(look, known)}</p>",
-        gallery_html(known, look),
-        charts(known),
-        "<h2>Part by part</h2>",
-        "<p>Click a heading to sort, and again to reverse the order.</p>",
-        f'<div class="{type(look).__name__.lower()}">{table(known, look, as_count(top, "top"))}</div>',
-        f"<footer>Made by Partwise {__version__}. One file; it loads nothing from the network.</footer>",
-    ]
-    page = framed(heading, "\n".join(parts))
+    top, X = as_count(top, "top"), None if data is None else as_samples(data)
+    shown = []
+    for k, (_, known) in enumerate(named):
+        if activations is not None:
+            given["activations"] = np.asarray(activations)
+            given["n_samples"] = len(given["activations"]) if known.n_samples is None else known.n_samples
+        known = replace(known, **{name: value for name, value in given.items() if value is not None})
+        look = look_of(known, shape, kind=kind, mask=mask)
+        shown.append(Pictures(known, look, X, f"m{k}-" if len(named) > 1 else ""))
+    usual = f"{shown[0].known.n_components} parts" if len(shown) == 1 else f"{len(shown)} models"
+    heading = quoted(title if title is not None else usual)
+    body = f"<header><h1>{heading}</h1>{opening(shown[0].known) if len(shown) == 1 else ''}</header>"
+    if len(shown) > 1:
+        body += side_by_side([label for label, _ in named], shown)
+    for (label, _), pictures, one in zip(named, shown, models, strict=True):
+        body += f"<h2>{quoted(label)}</h2>{opening(pictures.known)}" if len(shown) > 1 else ""
+        body += details(pictures, top, provenance_of(one, X), alone=len(shown) == 1)
+    page = framed(heading, body, "page.js", downloads(shown))
     if path is not None:
         with replacing(path) as fresh:
             fresh.write_text(page, encoding="utf-8")
     return page
 
 
-def framed(heading: str, body: str) -> str:
-    """The complete page around ``body``. Its security policy blocks all loading, and all scripts but its own."""
-    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{heading}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script>{script}</script>
-</body>
-</html>
-"""
+def is_model(value: object) -> bool:
+    """Whether this is a model rather than a row of an array."""
+    return any(hasattr(value, name) for name in ("components_", "components"))
+
+
+def as_samples(data: Any) -> Matrix:
+    """X, of which pictures of samples are drawn."""
+    found = as_data(data, missing=True)
+    if isinstance(found, Chunked):
+        raise ValueError("data needs X in memory: give an array or a sparse matrix")
+    return found
+
+
+def details(pictures: Pictures, top: int, facts: Mapping[str, str], alone: bool) -> str:
+    """The sections about one model."""
+    known, look = pictures.known, pictures.look
+    level = 2 if alone else 3
+    parts = [
+        figures(known),
+        f"<h{level}>Parts</h{level}>",
+        f"<p>{words_on_pictures(look, known)}</p>",
+        gallery_html(pictures),
+        charts(known, level),
+        f"<h{level}>Part by part</h{level}>",
+        "<p>Click a heading to sort, and again to reverse the order; click a picture to enlarge it.</p>",
+        f'<div class="{type(look).__name__.lower()}">{table(pictures, top)}</div>',
+        provenance_html(facts, level),
+    ]
+    return "\n".join(parts)
+
+
+def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
+    """The models in columns: their figures, and their parts in the order of the first model's."""
+    first, columns = shown[0].known.components, []
+    for label, pictures in zip(labels, shown, strict=True):
+        known = pictures.known
+        facts = "".join(
+            f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(fact)}</dd></div>"
+            for name, fact in known.facts().items()
+        )
+        order = matched_order(first, known.components)
+        gallery = gallery_html(pictures, order)
+        columns.append(f'<section><h3>{quoted(label)}</h3><dl class="provenance">{facts}</dl>{gallery}</section>')
+    return f'<div class="side-by-side">{"".join(columns)}</div>'
+
+
+def matched_order(first: Any, parts: Any) -> list[int] | None:
+    """The parts in the order of those that they match, the others last; None if features differ."""
+    if first.shape[1] != parts.shape[1]:
+        return None
+    pairs = match_parts(first, parts)
+    order = pairs.second[np.argsort(pairs.first)].tolist()
+    return order + [j for j in range(len(parts)) if j not in order]
+
+
+def downloads(shown: Sequence[Pictures]) -> dict[str, str]:
+    """The weights, for the script to save as CSV; none if there are many."""
+    if sum(pictures.known.components.size for pictures in shown) > WEIGHTS:
+        return {}
+    arrays, found = Arrays(), {}
+    for pictures in shown:
+        known = pictures.known
+        named = known.feature_names
+        names = None if named is None else [visible(str(named[i])) for i in range(known.n_features)]
+        found[pictures.prefix] = {"weights": arrays.floats(known.components), "width": known.n_features, "names": names}
+    return {"page-data": safe_json(found), "page-arrays": arrays.text()}
 
 
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
@@ -146,7 +198,7 @@ def opening(known: Summary) -> str:
     return f"<p>{' · '.join([f'<strong>{data}</strong>', *rest])}</p>"
 
 
-def facts(known: Summary) -> str:
+def figures(known: Summary) -> str:
     """The facts shown as figures, such as the requested and achieved sparsity."""
     boxes = []
     for name, fact in known.facts().items():
@@ -163,21 +215,22 @@ def words_on_pictures(look: Look, known: Summary) -> str:
     return PICTURES[type(look).__name__]
 
 
-def charts(known: Summary) -> str:
-    """Charts of the loss, the sparsity and the activations, as far as available."""
+def charts(known: Summary, level: int = 2) -> str:
+    """Charts of the loss, the sparsity and the activations, as far as available and of interest."""
     drawn = {}
     if known.losses is not None:
         drawn["Loss"] = convergence(known, figure=new_figure(*CHART))
-    if not np.isnan(known.sparsity).all():
+    found = known.sparsity[~np.isnan(known.sparsity)]
+    if found.size and np.ptp(found) > 1e-6:  # a single value is among the figures
         drawn["Sparsity" + words_on_sparsity(known)] = sparsity_histogram(known, title="", figure=new_figure(*CHART))
     if known.activations is not None:
         ordered = not isinstance(known.origin, Sound)  # sound is shown over time
         drawn["Activations"] = activations_map(known, ordered=ordered, figure=new_figure(*CHART))
-    figures = (
+    charts = (
         f'<figure class="chart"><figcaption>{label}</figcaption>{as_svg(picture, label)}</figure>'
         for label, picture in drawn.items()
     )
-    return f'<h2>The fit</h2><div class="charts">{"".join(figures)}</div>' if drawn else ""
+    return f'<h{level}>The fit</h{level}><div class="charts">{"".join(charts)}</div>' if drawn else ""
 
 
 def words_on_sparsity(known: Summary) -> str:

@@ -5,8 +5,20 @@ Every function takes a `partwise.Result`, a fitted estimator or an array, and re
 """
 
 from .charts import activations, convergence, sparsity_histogram
+from .consensus import clustergram, clustermap, ranks
 from .figures import new_figure
 from .gallery import compare, gallery
 from .selection import selection
 
-__all__ = ["activations", "compare", "convergence", "gallery", "new_figure", "selection", "sparsity_histogram"]
+__all__ = [
+    "activations",
+    "clustergram",
+    "clustermap",
+    "compare",
+    "convergence",
+    "gallery",
+    "new_figure",
+    "ranks",
+    "selection",
+    "sparsity_histogram",
+]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 THEMED = {"#000000": "currentColor", COLOURS[0]: "var(--accent)", COLOURS[1]: "var(--second)"}
 
 
-def as_png(pixels: Array) -> str:
-    """An image as a data URI: white for zero, black for the maximum, transparent where masked."""
+def as_png(pixels: Array, photo: bool = False) -> str:
+    """An image as a data URI: white for zero, black for the maximum (a ``photo``: reversed), clear where masked."""
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
     file = io.BytesIO()
     unsigned: dict[str, Any] = {"Software": None}
-    colours = colormaps["gray_r"].with_extremes(bad=(0, 0, 0, 0))
+    colours = colormaps["gray" if photo else "gray_r"].with_extremes(bad=(0, 0, 0, 0))
     imsave(file, pixels, cmap=colours, vmin=0, vmax=full_scale(pixels), format="png", metadata=unsigned)
     return as_uri(file)
 
@@ -57,11 +57,23 @@ def as_svg(figure: Figure, label: str) -> str:
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text)  # not unique across figures
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None
     for colour, themed in THEMED.items():
         text = re.sub(rf"(?<=: ){colour}\b", themed, text)
+    text = re.sub(r' style="([^"]*)"', lambda found: as_attributes(found[1]), text)
     head = f'<svg role="img" aria-label="{html.escape(label)}" {box[0]} xmlns="http://www.w3.org/2000/svg"'
     return head + ' xmlns:xlink="http://www.w3.org/1999/xlink">' + text[text.index(">") + 1 :].rstrip()
+
+
+def as_attributes(style: str) -> str:
+    """The properties of a style as attributes of SVG, which a strict security policy allows.
+
+    >>> as_attributes("fill: none; stroke: #000000; stroke-width: 0.8")
+    ' fill="none" stroke="#000000" stroke-width="0.8"'
+    """
+    style = re.sub(r"\bfont: .*?([\d.]+px)[^;]*", r"font-size: \1", style)  # older versions of matplotlib
+    pairs = (pair.split(":", 1) for pair in style.split(";") if pair.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in pairs)

@@ -21,7 +21,6 @@ from .figures import INK, OUTSIDE, full_scale, open_frame
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHANNELS = ("red", "green", "blue")
 KINDS = {2: "images", 3: "volumes", 1: "lines"}
 
 
@@ -70,24 +69,6 @@ class Images:
         )
         axis.set_axis_off()
         return ""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Names of the features of an image or a volume: their positions, computed on access."""
-
-    look: Images
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, feature: int) -> str:
-        flat = feature if self.look.mask is None else np.flatnonzero(self.look.mask)[feature]
-        place = tuple(int(i) for i in np.unravel_index(flat, self.look.shape))
-        if isinstance(self.look, Volumes):
-            return f"voxel {place}"
-        return ", ".join([f"row {place[0]}, column {place[1]}", *(CHANNELS[c] for c in place[2:])])
 
 
 @dataclass(frozen=True)

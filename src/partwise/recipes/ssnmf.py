@@ -139,8 +139,8 @@ async def ssnmf(
             raise ValueError(f"{name} is not available with loss={task.options['loss']!r}: omit it")
         return await of_counts(task, sets, (activation_sweeps, component_sweeps))
     if mixed:
-        given = (activation_sparsity, activation_sweeps) != (None, None)
-        if given or faithful or not hals or any(penalised):
+        own = activation_sparsity is not None or activation_sweeps is not None
+        if own or faithful or not hals or any(penalised):
             raise ValueError("activations='simplex' is solved exactly: omit other options of the activations")
         return await mixture(task, sets[1], component_sweeps)
     penalties = as_penalties(l1, l2, sets)

@@ -1,18 +1,16 @@
-"""Sparse NMF of single cells, in the style of scanpy (``pip install 'partwise[cells]'``)."""
+"""Gene programs of exact sparsity for AnnData."""
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from partwise.data.stored import LIMIT
 from partwise.engine.validation import Sparsity, as_bytes
 from partwise.estimators import SparseNMF
 from partwise.io.h5ad import as_rows, gene_mask
-from partwise.io.write_h5ad import all_genes, usage_columns
+from partwise.io.write_h5ad import all_genes, fit_record, usage_columns
 
 __all__ = ["sparse_nmf"]
 
@@ -90,18 +88,3 @@ def sparse_nmf(
     where = {"layer": layer, "mask_var": mask_var if isinstance(mask_var, str) else None}
     adata.uns[key_added or "nmf"] = fit_record(model, where)
     return adata if copy else None
-
-
-def fit_record(model: SparseNMF, where: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Parameters and results of a fit for ``uns``: numbers, strings and arrays."""
-    params = model.get_params(deep=False) | (where or {})
-    plain = {n: v if isinstance(v, str | numbers.Number) else repr(v) for n, v in params.items() if v is not None}
-    return {
-        "params": plain,
-        "sparsity": model.sparsity_,
-        "explained": model.explained_,
-        "reconstruction_err": float(model.reconstruction_err_),
-        "loss_curve": np.asarray(model.loss_curve_),
-        "n_iter": int(model.n_iter_),
-        "stop_reason": model.stop_reason_,
-    }

@@ -1,0 +1,356 @@
+"""cNMF's own interface: its methods, arguments and files, with our solver behind them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from partwise.data import as_data
+from partwise.engine.validation import as_choice, as_count, warn_user
+from partwise.io import read
+from partwise.io.table import extra
+from partwise.runtime.files import replacing
+from partwise.selection.consensus import TOL, from_spectra
+from partwise.selection.runs import as_single, fit_each
+
+from .counts import Prepared, moments, prepared, whole
+from .frames import read_frame, write_frame
+from .tables import CNMF, tables
+
+FILES = {  # name: (folder, ending); %d is the rank, %s the threshold
+    "normalized_counts": ("cnmf_tmp", "norm_counts.h5ad"),
+    "nmf_replicate_parameters": ("cnmf_tmp", "nmf_params.df.npz"),
+    "nmf_run_parameters": ("cnmf_tmp", "nmf_idvrun_params.yaml"),
+    "nmf_genes_list": ("", "overdispersed_genes.txt"),
+    "tpm": ("cnmf_tmp", "tpm.h5ad"),
+    "tpm_stats": ("cnmf_tmp", "tpm_stats.df.npz"),
+    "iter_spectra": ("cnmf_tmp", "spectra.k_%d.iter_%d.df.npz"),
+    "merged_spectra": ("cnmf_tmp", "spectra.k_%d.merged.df.npz"),
+    "local_density_cache": ("cnmf_tmp", "local_density_cache.k_%d.merged.df.npz"),
+    "consensus_spectra": ("cnmf_tmp", "spectra.k_%d.dt_%s.consensus.df.npz"),
+    "consensus_spectra__txt": ("", "spectra.k_%d.dt_%s.consensus.txt"),
+    "consensus_usages": ("cnmf_tmp", "usages.k_%d.dt_%s.consensus.df.npz"),
+    "consensus_usages__txt": ("", "usages.k_%d.dt_%s.consensus.txt"),
+    "gene_spectra_score": ("cnmf_tmp", "gene_spectra_score.k_%d.dt_%s.df.npz"),
+    "gene_spectra_score__txt": ("", "gene_spectra_score.k_%d.dt_%s.txt"),
+    "gene_spectra_tpm": ("cnmf_tmp", "gene_spectra_tpm.k_%d.dt_%s.df.npz"),
+    "gene_spectra_tpm__txt": ("", "gene_spectra_tpm.k_%d.dt_%s.txt"),
+    "starcat_spectra": ("cnmf_tmp", "starcat_spectra.k_%d.dt_%s.df.npz"),
+    "starcat_spectra__txt": ("", "starcat_spectra.k_%d.dt_%s.txt"),
+    "clustering_plot": ("", "clustering.k_%d.dt_%s.png"),
+    "k_selection_plot": ("", "k_selection.png"),
+    "k_selection_stats": ("", "k_selection_stats.df.npz"),
+}
+TABLES = {  # file: attribute of the tables
+    "consensus_spectra": "spectra",
+    "consensus_usages": "usage",
+    "gene_spectra_tpm": "tpm",
+    "gene_spectra_score": "scores",
+}
+
+
+class cNMF:  # noqa: N801 (its name)
+    """cNMF with its own methods, arguments and files: change the import line, and nothing else.
+
+    ``from partwise.cells import cNMF`` instead of ``from cnmf import cNMF``. It is faster, never makes the counts
+    dense, and fits the last step exactly. One process needs neither workers nor `combine`. For new code,
+    `partwise.cells.consensus` does all of it in one call.
+
+    Parameters
+    ----------
+    output_dir : path
+        Folder for the files.
+    name : str, optional
+        Name of the analysis, a folder in ``output_dir`` and the beginning of all file names; by default the date and
+        random letters.
+
+    References
+    ----------
+    D. Kotliar et al., eLife 8 (2019). https://github.com/dylkot/cNMF
+    """
+
+    def __init__(self, output_dir: str | os.PathLike[str] = ".", name: str | None = None) -> None:
+        self.output_dir = os.fspath(output_dir)
+        self.name = f"{datetime.now():%Y_%m_%d}_{uuid4().hex[:6]}" if name is None else name
+        home = Path(self.output_dir, self.name)
+        (home / "cnmf_tmp").mkdir(parents=True, exist_ok=True)
+        self.paths = {key: str(home / folder / f"{self.name}.{end}") for key, (folder, end) in FILES.items()}
+        self._ready: Prepared | None = None
+
+    def prepare(
+        self,
+        counts_fn: Any,
+        components: int | Iterable[int],
+        n_iter: int = 100,
+        densify: bool = False,
+        tpm_fn: Any = None,
+        seed: int | None = None,
+        beta_loss: str = "frobenius",
+        num_highvar_genes: int | None = 2000,
+        genes_file: str | os.PathLike[str] | None = None,
+        alpha_usage: float = 0.0,
+        alpha_spectra: float = 0.0,
+        init: str = "random",
+        max_NMF_iter: int = 1000,
+    ) -> None:
+        """Read counts, choose over-dispersed genes, scale them, and draw the seeds of all runs.
+
+        Parameters
+        ----------
+        counts_fn : path or AnnData
+            Raw counts: .h5ad, .mtx in a 10x folder, a data frame in .npz, or tab-separated text.
+        components : int or iterable of int
+            Numbers of programs.
+        n_iter : int
+            Number of runs for each.
+        densify : bool
+            Ignored: counts stay sparse.
+        tpm_fn : path or AnnData, optional
+            TPM, if they are not to be computed from the counts.
+        seed, num_highvar_genes, genes_file, init, max_NMF_iter
+            As in cNMF. ``init`` is "random" or "nndsvd".
+        beta_loss : {"frobenius"}
+            Other losses are not available.
+        alpha_usage, alpha_spectra : float
+            Penalties, which must be 0: use `partwise.cells.consensus` with a sparsity instead.
+        """
+        as_choice(beta_loss, "beta_loss", ("frobenius",))
+        as_choice(init, "init", ("random", "nndsvd"))
+        if alpha_usage or alpha_spectra:
+            raise ValueError(
+                f"alpha_usage={alpha_usage}, alpha_spectra={alpha_spectra}: penalties are not available; "
+                "partwise.cells.consensus takes sparsity= or features_per_part="
+            )
+        counts, cells, genes = counts_of(counts_fn)
+        only = None if genes_file is None else Path(genes_file).read_text(encoding="utf-8").rstrip().split("\n")
+        if not whole(counts.data if hasattr(counts, "tocsr") else np.ravel(counts)):
+            warn_user("counts contain numbers that are not whole: raw counts are expected", UserWarning)
+        ready = prepared(counts, cells, genes, num_highvar_genes, only, check_counts=False)
+        if tpm_fn is not None:
+            ready = with_tpm(ready, *counts_of(tpm_fn)[::2])
+        self._ready = ready
+        self._write_prepared(ready)
+        self._write_plan(components, as_count(n_iter, "n_iter"), seed)
+        settings = CNMF | {"init": init, "max_iter": as_count(max_NMF_iter, "max_NMF_iter"), "beta_loss": beta_loss}
+        with replacing(self.paths["nmf_run_parameters"]) as fresh:
+            fresh.write_text(json.dumps(settings | {"l1_ratio": 0.0}), encoding="utf-8")  # JSON is YAML
+
+    def factorize(self, worker_i: int = 0, total_workers: int = 1, skip_completed_runs: bool = False) -> None:
+        """Run the factorizations of this worker. Runs in one process share passes over the counts.
+
+        Each run is written when it is finished. ``skip_completed_runs`` leaves out those whose files exist.
+        """
+        plan = read_frame(self.paths["nmf_replicate_parameters"])
+        jobs = [(int(row.n_components), int(row.iter), int(row.nmf_seed)) for row in plan.itertuples()]
+        if skip_completed_runs:
+            jobs = [job for job in jobs if not os.path.exists(self.paths["iter_spectra"] % job[:2])]
+        settings = json.loads(Path(self.paths["nmf_run_parameters"]).read_text(encoding="utf-8"))
+        ready = self._prepared()
+        mine = jobs[worker_i::total_workers]
+        options = {"init": settings["init"], "max_iter": settings["max_iter"], "tol": TOL}
+        keywords = [{"n_components": k, "random_state": seed} for k, _, seed in mine]
+
+        def done(number: int, result: Any) -> None:
+            k, i, _ = mine[number]
+            frame = pd.DataFrame(result.components.astype(float), np.arange(1, k + 1), ready.chosen_genes)
+            write_frame(frame, self.paths["iter_spectra"] % (k, i))
+
+        fit_each(as_single(as_data(ready.matrix)), keywords, options, done)
+
+    def combine(self, components: int | Iterable[int] | None = None, skip_missing_files: bool = False) -> None:
+        """Stack the runs of each rank in one file. Only needed by other programs: `consensus` finds the runs itself."""
+        asked = self._ranks() if components is None else np.atleast_1d(np.asarray(components)).tolist()
+        for k in asked:
+            write_frame(self._stacked(k, skip_missing_files), self.paths["merged_spectra"] % k)
+
+    def k_selection_plot(self, close_fig: bool = False) -> Any:
+        """Write stability and error of each rank to a picture and a table, and return the figure."""
+        stacked = {k: self._stacked(k, skip_missing=True).to_numpy() for k in self._ranks()}
+        found = from_spectra(stacked, self._prepared().matrix)
+        norm = float(np.square(self._prepared().matrix.data).sum())
+        stats = pd.DataFrame(
+            {
+                "k": [float(row["rank"]) for row in found.rows],
+                "local_density_threshold": 0.5,
+                "silhouette": [row["stability"] for row in found.rows],
+                "prediction_error": [norm * row["error"] ** 2 for row in found.rows],
+            }
+        )
+        write_frame(stats, self.paths["k_selection_stats"])
+        figure = found.plot()
+        figure.savefig(self.paths["k_selection_plot"])
+        return figure
+
+    def consensus(
+        self,
+        k: int,
+        density_threshold: float = 0.5,
+        local_neighborhood_size: float = 0.30,
+        show_clustering: bool = True,
+        build_ref: bool = True,
+        skip_density_and_return_after_stats: bool = False,
+        close_clustergram_fig: bool = False,
+        refit_usage: bool = True,
+        normalize_tpm_spectra: bool = False,
+        norm_counts: Any = None,
+        *,
+        refit: str = "exact",
+    ) -> Any:
+        """Find the programs that recur, and write all tables, the clustergram, and the reference of starCAT.
+
+        The arguments are cNMF's. ``refit="cnmf"`` solves for the usages by coordinate descent that stops early, as cNMF
+        does, instead of exactly. The density is computed anew for each ``local_neighborhood_size``.
+        """
+        as_choice(refit, "refit", ("exact", "cnmf"))
+        ready = self._prepared()
+        spectra = self._stacked(k, skip_missing=True)
+        found = from_spectra(spectra.to_numpy(), ready.matrix, rank=k)
+        if skip_density_and_return_after_stats:
+            (row,) = found.rows
+            error = float(np.square(ready.matrix.data).sum()) * row["error"] ** 2
+            names = ["k", "local_density_threshold", "silhouette", "prediction_error"]
+            return pd.DataFrame([k, density_threshold, row["stability"], error], index=names, columns=["stats"])
+        size = local_neighborhood_size
+        programs = found.at(k, density_threshold, local_neighborhood_size=size)
+        made = tables(ready, programs, refit, refit_usage, normalize_tpm_spectra)
+        where = (k, threshold_text(density_threshold))
+        for file, attribute in TABLES.items():
+            write_frame(getattr(made, attribute), self.paths[file] % where)
+            write_text(getattr(made, attribute), self.paths[f"{file}__txt"] % where)
+        density = pd.DataFrame({"local_density": programs.density}, index=spectra.index)
+        write_frame(density, self.paths["local_density_cache"] % k)
+        if show_clustering:
+            programs.plot().savefig(self.paths["clustering_plot"] % where)
+        if build_ref:
+            write_frame(made.starcat, self.paths["starcat_spectra"] % where)
+            write_text(made.starcat, self.paths["starcat_spectra__txt"] % where)
+        return None
+
+    def load_results(
+        self, K: int, density_threshold: float, n_top_genes: int = 100, norm_usage: bool = True
+    ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+        """Usages (cells × K), marker scores and TPM (genes × K), and the top genes of each program by score."""
+        where = (K, threshold_text(density_threshold))
+        names = ("consensus_usages", "gene_spectra_score", "gene_spectra_tpm")
+        usage, scores, tpm = (read_text(self.paths[f"{name}__txt"] % where) for name in names)
+        if norm_usage:
+            usage = usage.div(usage.sum(axis=1), axis=0)
+        usage.columns = usage.columns.astype(int)
+        top = {j: row.sort_values(ascending=False).index[:n_top_genes] for j, row in scores.iterrows()}
+        return usage, scores.T, tpm.T, pd.DataFrame(top)
+
+    def _ranks(self) -> list[int]:
+        return sorted({int(k) for k in read_frame(self.paths["nmf_replicate_parameters"]).n_components})
+
+    def _stacked(self, k: int, skip_missing: bool = False) -> pd.DataFrame:
+        """The spectra of all runs of a rank: from the files of runs or, if there are none, from the combined file."""
+        plan = read_frame(self.paths["nmf_replicate_parameters"])
+        wanted = [int(i) for i in plan[plan.n_components == k].iter]
+        if not wanted:
+            raise ValueError(f"k={k} was not prepared; ranks are {', '.join(map(str, self._ranks()))}")
+        files = {i: self.paths["iter_spectra"] % (k, i) for i in wanted}
+        missing = [file for file in files.values() if not os.path.exists(file)]
+        if len(missing) == len(files) and os.path.exists(self.paths["merged_spectra"] % k):
+            return read_frame(self.paths["merged_spectra"] % k)
+        if missing and (not skip_missing or len(missing) == len(files)):
+            raise FileNotFoundError(
+                f"{len(missing)} of {len(files)} runs of k={k} have no file, first {missing[0]}: run factorize first"
+            )
+        found = {i: read_frame(file) for i, file in files.items() if file not in missing}
+        for i, frame in found.items():
+            frame.index = pd.Index([f"iter{i}_topic{t + 1}" for t in range(k)])
+        return pd.concat(found.values())
+
+    def _write_plan(self, components: int | Iterable[int], n_iter: int, seed: int | None) -> None:
+        listed = [components] if isinstance(components, int) else list(components)
+        ranks = sorted({as_count(k, "components") for k in listed})
+        seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, len(listed) * n_iter)  # cNMF's
+        rows = [
+            [k, i, int(seeds[place]), os.path.exists(self.paths["iter_spectra"] % (k, i))]
+            for place, (k, i) in enumerate(product(ranks, range(n_iter)))
+        ]
+        finished = sum(row[3] for row in rows)
+        if finished:
+            warn_user(
+                f"{finished} runs exist already in {self.output_dir}/{self.name}: they are overwritten by factorize, "
+                "unless skip_completed_runs=True",
+                UserWarning,
+            )
+        plan = pd.DataFrame(rows, columns=["n_components", "iter", "nmf_seed", "completed"])
+        write_frame(plan.astype(int), self.paths["nmf_replicate_parameters"])
+
+    def _write_prepared(self, ready: Prepared) -> None:
+        for key, X, genes in (
+            ("normalized_counts", ready.matrix, ready.chosen_genes),
+            ("tpm", ready.tpm, ready.genes),
+        ):
+            adata = extra("anndata", "cells", "an .h5ad file").AnnData(X)
+            adata.obs_names, adata.var_names = list(ready.cells), list(genes)
+            with replacing(self.paths[key]) as fresh:
+                adata.write_h5ad(fresh)
+        stats = pd.DataFrame({"__mean": ready.mean, "__std": ready.std}, index=ready.genes)
+        write_frame(stats, self.paths["tpm_stats"])
+        with replacing(self.paths["nmf_genes_list"]) as fresh:
+            fresh.write_text("\n".join(ready.chosen_genes), encoding="utf-8")
+
+    def _prepared(self) -> Prepared:
+        """What `prepare` made, from memory or, in another process, from its files."""
+        if self._ready is None:
+            if not os.path.exists(self.paths["normalized_counts"]):
+                raise FileNotFoundError(f"{self.paths['normalized_counts']} does not exist: run prepare first")
+            matrix, cells, chosen = counts_of(self.paths["normalized_counts"])
+            tpm, _, genes = counts_of(self.paths["tpm"])
+            places = {gene: j for j, gene in enumerate(genes)}
+            mean, variance = moments(tpm)
+            where = np.array([places[gene] for gene in chosen])
+            self._ready = Prepared(matrix, tpm, where, mean, np.sqrt(variance), cells, genes)
+        return self._ready
+
+
+def counts_of(source: Any) -> tuple[Any, Any, Any]:
+    """The matrix, the names of the cells and the names of the genes, of a file or an AnnData."""
+    if hasattr(source, "obs_names"):
+        return source.X, np.asarray(source.obs_names), np.asarray(source.var_names)
+    if os.fspath(source).endswith(".npz"):
+        frame = read_frame(source)
+        return frame.to_numpy(), np.asarray(frame.index), np.asarray(frame.columns)
+    table = read(source)
+    return table.X, np.array(table.samples, dtype=object), np.array(table.features, dtype=object)
+
+
+def with_tpm(ready: Prepared, tpm: Any, genes: Any) -> Prepared:
+    """The same with other TPM."""
+    if list(map(str, genes)) != list(ready.genes) or tpm.shape != ready.tpm.shape:
+        raise ValueError("tpm_fn has other cells or genes than the counts: give the same, in the same order")
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(tpm)
+    mean, variance = moments(matrix)
+    return Prepared(ready.matrix, matrix, ready.chosen, mean, np.sqrt(variance), ready.cells, ready.genes)
+
+
+def threshold_text(value: float) -> str:
+    """A threshold as file names have it: 0_5 for 0.5."""
+    return str(value).replace(".", "_")
+
+
+def write_text(frame: pd.DataFrame, path: str) -> None:
+    """Write a table as tab-separated text."""
+    with replacing(path) as fresh:
+        frame.to_csv(fresh, sep="\t")
+
+
+def read_text(path: str) -> pd.DataFrame:
+    """Read a table of `write_text`."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path!r}: run consensus with this K and density_threshold first")
+    return pd.read_csv(path, sep="\t", index_col=0)

@@ -1,0 +1,228 @@
+"""Consensus over many runs: which components come back from different starts, for several ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..data import as_data, checksum
+from ..engine.names import named
+from ..engine.progress import counting_line
+from ..engine.summary import as_matrix
+from ..engine.validation import Seed, as_amount, as_bytes, as_choice, as_count, as_generator, as_path, as_verbosity
+from ..projections import AtMost
+from ..runtime.packing import packed
+from ..statistics import Array
+from .bicross import heldout_error
+from .programs import Shape
+from .runs import Saver, as_single, fit_runs, resumed
+from .search import as_level, as_ranks, as_share
+from .stability import Consensus, row
+
+TOPIC = re.compile(r"iter(\d+)_topic\d+")  # how cNMF names the rows of stacked spectra
+TOL = 0.05  # benchmarks/consensus.py: the mean objective is below that of scikit-learn at cNMF's tol=1e-4
+PRECISIONS = ("same", "single")
+
+
+def consensus(
+    X: Any,
+    ranks: int | Iterable[int],
+    n_runs: int = 100,
+    *,
+    sparsity: Any = None,
+    features_per_part: int | None = None,
+    holdout: float | None = None,
+    init: str = "random",
+    max_iter: int = 1000,
+    tol: float = TOL,
+    precision: str = "same",
+    n_threads: int | None = None,
+    memory_limit: int | str | None = None,
+    random_state: Seed = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Consensus:
+    """Fit each rank from many starts, and find the components that recur.
+
+    A single fit depends on its start. Components that most starts find are a property of the data. This is the
+    procedure of cNMF (Kotliar et al. 2019) for any data: run, leave out isolated components, cluster, take medians,
+    refit. All runs share the passes over X. No rank is recommended.
+
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix, DataFrame, AnnData, or data on disk, of shape (samples, features)
+        Nonnegative. Sparse data are never made dense. Names are kept.
+    ranks : int or iterable of int
+        Numbers of components.
+    n_runs : int
+        Number of starts for each rank, at least 2.
+    sparsity : None, float or (lo, hi)
+        Hoyer sparsity of the components of all runs, and of the consensus.
+    features_per_part : int, optional
+        The largest number of nonzero features of each component, instead of a sparsity.
+    holdout : float, optional
+        Share of the samples, and of the features, that are held out together to measure ``heldout_error``
+        (bi-cross-validation, Owen & Perry 2009): one further fit per rank. X must be in memory.
+    init, max_iter, tol, n_threads, memory_limit
+        As in `partwise.ssnmf`.
+    precision : {"same", "single"}
+        The precision of the runs. "single" is nearly twice as fast, and enough unless the error is below 0.001; X in
+        memory is copied for it. The consensus itself is always computed in the precision of X.
+    random_state : int, Generator, RandomState or None
+        A run depends on this seed, its rank and its number only, so that more ranks or runs can be added.
+    checkpoint : path, optional
+        File to which finished runs are written. The same call resumes from it, also with more ranks or runs. It is a
+        file that `partwise.load` reads.
+    verbose : int
+        1 shows a progress line.
+
+    Returns
+    -------
+    Consensus
+        ``print`` shows stability, error and convergence of each rank. ``at(rank)`` gives the components.
+
+    References
+    ----------
+    D. Kotliar et al., "Identifying gene expression programs of cell-type identity and cellular activity with
+    single-cell RNA-Seq", eLife 8 (2019).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((60, 3)) ** 4 @ rng.random((3, 20)) ** 4
+    >>> found = consensus(X, ranks=[2, 3], n_runs=5, random_state=0)
+    >>> found.at(3).components.shape, bool(found.rows[1]["error"] < 0.1)
+    ((3, 20), True)
+    """
+    asked, n_runs, rng = as_ranks(ranks), as_runs(n_runs), as_generator(random_state)
+    wanted_shape = as_shape(sparsity, features_per_part)
+    share = None if holdout is None else as_share(holdout)
+    as_verbosity(verbose)
+    matrix, samples, features = named(X)
+    data = as_data(matrix, as_bytes(memory_limit, "memory_limit"))
+    options = {
+        "sparsity": wanted_shape,
+        "init": init,
+        "max_iter": as_count(max_iter, "max_iter"),
+        "tol": as_amount(tol, "tol"),
+    }
+    run_data = as_single(data) if as_choice(precision, "precision", PRECISIONS) == "single" else data
+    path = as_path(checkpoint, "checkpoint")
+    shape = packed(wanted_shape, "sparsity", {}, {"AtMost": AtMost})
+    settings = {**options, "sparsity": shape, "precision": precision, "X": checksum(data) if path else ""}
+    seed = int(rng.integers(2**31))
+    runs = resumed(path, settings, seed, random_state is not None)
+    wanted = [(rank, number) for number in range(n_runs) for rank in asked]
+    left = [run for run in wanted if run not in runs.components]
+    names = {"features": features, "samples": samples}
+    header = {key: None if values is None else list(values) for key, values in names.items()}
+    saver = Saver(path, runs, lambda: {"names": header, "rows": None, "ranks": asked, "n_runs": n_runs})
+    saver(force=True)  # fail now, not after the first fits, if the path is not writable
+    line = counting_line("consensus", len(wanted), len(wanted) - len(left))
+    with line if verbose else nullcontext(lambda: None) as advance:
+
+        def done() -> None:
+            saver()
+            advance()
+
+        fit_runs(run_data, runs, left, {**options, "n_threads": n_threads}, done)
+    spectra = {rank: runs.spectra(rank, n_runs) for rank in asked}
+    rows = [row(data, rank, spectra[rank], wanted_shape) for rank in asked]
+    for one in rows:
+        finished = [runs.facts[one["rank"], number] for number in range(n_runs)]
+        one["converged"] = sum(converged for _, _, converged in finished)
+        one["loss"] = float(np.mean([loss for loss, _, _ in finished]))  # of the runs themselves
+        if share is not None:
+            one["heldout_error"] = heldout_error(data, one["rank"], share, runs.seed, options)
+    found = Consensus(spectra, rows, wanted_shape, features, samples, runs, data)
+    if path is not None:
+        found.save(path)
+    return found
+
+
+def from_spectra(
+    spectra: Any,
+    X: Any,
+    *,
+    rank: int | None = None,
+    sparsity: Any = None,
+    features_per_part: int | None = None,
+) -> Consensus:
+    """A `Consensus` from components that were found elsewhere, for example by cNMF.
+
+    Parameters
+    ----------
+    spectra : array or DataFrame of shape (n_runs · rank, features), a list of arrays (rank, features), or a dict
+        The components of all runs of a rank, stacked run by run; a list has one array for each run, of any rank; a dict
+        has stacked components for each rank. The rows of cNMF's tables are named "iter0_topic1", …, which gives the
+        rank.
+    X : data of shape (samples, features)
+        The matrix that was factorized.
+    rank : int, optional
+        The rank of stacked components, if their names do not give it.
+    sparsity, features_per_part
+        As in `consensus`: what the medians are projected to.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((9, 4))
+    >>> from_spectra(np.tile(np.eye(4)[:2], (3, 1)), X, rank=2).at(2).components.round(2).tolist()
+    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+    """
+    matrix, samples, features = named(X)
+    data, shape = as_data(matrix), as_shape(sparsity, features_per_part)
+    grouped = by_rank(spectra, rank)
+    for k, stacked in grouped.items():
+        if stacked.shape[1] != data.shape[1]:
+            raise ValueError(f"spectra of rank {k} have {stacked.shape[1]} features, but X has {data.shape[1]}")
+        if len(stacked) % k or len(stacked) < 2 * k:
+            raise ValueError(
+                f"spectra of rank {k} have {len(stacked)} rows: give {k} for each of at least two runs, run by run"
+            )
+    if features is None and hasattr(spectra, "columns"):
+        features = named(spectra).features
+    rows = [row(data, k, grouped[k], shape) for k in sorted(grouped)]
+    return Consensus(grouped, rows, shape, features, samples, data=data)
+
+
+consensus.from_spectra = from_spectra  # type: ignore[attr-defined]
+
+
+def by_rank(spectra: Any, rank: int | None) -> dict[int, Array]:
+    """Stacked components by rank."""
+    if isinstance(spectra, Mapping):
+        return {as_count(k, "rank"): as_matrix(v, "spectra", "runs · rank × features") for k, v in spectra.items()}
+    if isinstance(spectra, Sequence) and not isinstance(spectra, str) and len(np.shape(spectra[0])) == 2:
+        arrays = [as_matrix(one, "spectra", "rank × features") for one in spectra]
+        kinds = sorted({len(one) for one in arrays})
+        return {k: np.concatenate([one for one in arrays if len(one) == k]).astype(float) for k in kinds}
+    if rank is None and hasattr(spectra, "index"):
+        found = [TOPIC.fullmatch(str(name)) for name in spectra.index]
+        if all(found):
+            runs = [match[1] for match in found if match]
+            rank = len(runs) // len(set(runs))
+    if rank is None:
+        raise ValueError("spectra are stacked: give rank=, the number of components of one run")
+    return {as_count(rank, "rank"): as_matrix(spectra, "spectra", "runs · rank × features").astype(float)}
+
+
+def as_runs(value: object) -> int:
+    """Validate ``n_runs``."""
+    count = as_count(value, "n_runs")
+    if count < 2:
+        raise ValueError(f"n_runs={count}: a consensus compares runs; give at least 2, better 20 to 100")
+    return count
+
+
+def as_shape(sparsity: Any, features_per_part: Any) -> Shape:
+    """The set that components are projected to."""
+    if features_per_part is None:
+        return as_level(sparsity)
+    if sparsity is not None:
+        raise ValueError(f"sparsity={sparsity!r} and features_per_part={features_per_part!r}: give one of them")
+    return AtMost(as_count(features_per_part, "features_per_part"))

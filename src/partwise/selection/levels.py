@@ -1,0 +1,134 @@
+"""The same model at many sparsities: each fit starts from its neighbour, outward from the fit without a constraint.
+
+A sparse column changes its support with difficulty, a dense one easily. The unconstrained fit is therefore the best
+common start: sparser levels follow from it upwards, denser ones downwards.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from ..engine.loop import Callback, Iteration, Result
+from ..engine.metrics import match_parts
+from ..engine.natural import no_advice
+from ..engine.validation import as_columns
+from ..projections import Hoyer
+from ..runtime.interrupts import interrupts
+
+LAST, SETTLED = 5, 1e-3  # a level has settled if its last iterations lower the error by less than this share
+
+
+class FitAt(Protocol):
+    """Fits one level: a sparsity (None: no constraint), the start, and a callback."""
+
+    def __call__(self, sparsity: float | None, init: Any, callback: Callback | None) -> Result: ...
+
+
+class ErrorSettled:
+    """A callback that stops a fit when the last iterations have hardly lowered the relative error.
+
+    A path has many fits, and each starts close to its minimum. The components of its levels are comparable with each
+    other long before each of them has settled by itself, which is what ``tol`` waits for.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[float] = []
+
+    def __call__(self, iteration: Iteration) -> bool:
+        self.errors.append(iteration.relative_error)
+        before = self.errors[-1 - LAST] if len(self.errors) > LAST else np.inf
+        return before - self.errors[-1] < SETTLED * self.errors[-1]
+
+
+@dataclass(frozen=True)
+class LevelFits:
+    """The fits of a path: ``free`` without a constraint, and one for each of ``sparsities``, from low to high.
+
+    Component j of one fit is matched with component j of its neighbours.
+    """
+
+    sparsities: tuple[float, ...]
+    results: tuple[Result, ...]
+    free: Result
+
+    @property
+    def natural(self) -> float:
+        """The median sparsity of the components without a constraint; nan if all are zero."""
+        found = self.free.sparsity[~np.isnan(self.free.sparsity)]
+        return float(np.median(found)) if found.size else np.nan
+
+    def in_order(self) -> list[tuple[float | None, Result]]:
+        """All fits from low to high sparsity; the one without a constraint, None, where it lies."""
+        fits: list[tuple[float | None, Result]] = list(zip(self.sparsities, self.results, strict=True))
+        fits.insert(sum(s <= self.natural for s in self.sparsities), (None, self.free))
+        return fits
+
+
+def fit_levels(
+    fit: FitAt,
+    sparsities: Sequence[float],
+    *,
+    init: Any = "auto",
+    n_init: int = 1,
+    callback: Callback | None = None,
+    settle: bool = True,
+    advance: Callable[[], None] = lambda: None,
+) -> LevelFits:
+    """Fit without a constraint, then all ``sparsities`` (from low to high), each from its neighbour.
+
+    ``init`` is the start of the fit without a constraint, of ``n_init`` of which the best is kept. If ``settle``, fits
+    stop when their error has settled; otherwise they have their own tolerance.
+    """
+
+    def run(sparsity: float | None, start: Any) -> Result:
+        also = [c for c in (callback, ErrorSettled() if settle else None) if c is not None]
+        with interrupts() as interrupted, no_advice():  # the curves show what a sparsity costs
+            found = fit(sparsity, start, (lambda now: max(bool(c(now)) for c in also)) if also else None)
+            if interrupted:  # a path with an unfinished fit is misleading
+                raise KeyboardInterrupt
+        advance()
+        return found
+
+    free = min((run(None, init) for _ in range(n_init)), key=lambda one: float(one.losses[-1]))
+    path = LevelFits(tuple(sparsities), (), free)
+    sparser = [s for s in sparsities if s > path.natural]
+    found: dict[float, Result] = {}
+    for branch in (sparser, [s for s in reversed(sparsities) if s not in sparser]):
+        last = labelled = free
+        for sparsity in branch:
+            last = run(sparsity, (last.activations, last.components))
+            found[sparsity] = labelled = matched(last, labelled)
+    return replace(path, results=tuple(found[s] for s in sparsities))
+
+
+def matched(result: Result, before: Result) -> Result:
+    """The result with its components in the order of those ``before``."""
+    order = match_parts(before.components, result.components).second
+    if (order == np.arange(len(order))).all():
+        return result
+    middle = None if result.middle is None else result.middle[np.ix_(order, order)]
+    return replace(result, factors=[np.asfortranarray(f[:, order]) for f in result.factors], middle=middle, states=[])
+
+
+def as_sparsities(values: float | Iterable[float]) -> tuple[float, ...]:
+    """Validate sparsities, and return them from low to high, each once."""
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    found = sorted({as_number(value) for value in listed})
+    if not found:
+        raise ValueError("sparsities is empty: give at least one number between 0 and 1")
+    return tuple(found)
+
+
+def as_number(value: Any) -> float:
+    """Validate one sparsity, which must be a number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise ValueError(
+            f"sparsities contains {value!r}: give numbers between 0 and 1; the fit without a constraint is included"
+        )
+    (level,) = as_columns(float(value), 1, name="sparsities")
+    return float(cast(Hoyer, level).sparsity)
