@@ -77,7 +77,7 @@ def test_the_chunks_change_nothing(size, X):
     assert_same(pw.ssnmf(chunked(X, chunks=(size, 24)), 4, **options), pw.ssnmf(X, 4, **options))
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [name for name in RECIPES if not RECIPES[name].divergence])  # test_divergence.py
 def test_every_recipe_equals_the_fit_in_memory_or_raises(name, rng):
     X, r = planted(rng, n=40, m=20, r=3)
     wanted = RECIPES[name](X, r, max_iter=4, tol=0)

@@ -1,9 +1,13 @@
 """The Kullback–Leibler divergence: statistics against their definitions, updates, fits, and scikit-learn's numbers."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import KINDS, PROBLEMS, assert_feasible, dense, one_at_a_time, random_factors
+from chunked import Watched, seven
 from scipy.optimize import minimize
 from scipy.special import kl_div
 from sklearn.decomposition._nmf import _beta_divergence
@@ -13,6 +17,8 @@ from partwise.data import as_data
 from partwise.data.divergence import DivergenceData, Totals
 from partwise.data.logarithms import entropy
 from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative
+from partwise.recipes import staged
+from partwise.recipes.many import fit_many
 from partwise.statistics import Stats, gram
 from partwise.updates import Columns, Divergence, Newton, Partly
 
@@ -472,6 +478,70 @@ def test_mini_batches(rng, tmp_path):
         pw.MiniBatchSparseNMF(3, sparsity=0.5, loss=LOSS, l1=0.1).fit(X)
 
 
+@pytest.mark.parametrize("sparsity", [None, 0.6])
+def test_large_data_start_from_an_excerpt(sparsity, rng, monkeypatch):
+    """In memory and in chunks, the start is the same: of least squares, with the activations of all samples."""
+    monkeypatch.setattr(staged, "SAMPLES", 15)
+    monkeypatch.setattr(staged, "ENTRIES", 1)
+    X = counts(rng, 90, 20)
+    options = {"loss": LOSS, "sparsity": sparsity, "tol": 0, "random_state": 0, "max_iter": 30}
+    here = pw.ssnmf(X, 3, **options)
+    assert np.all(np.diff(here.losses) <= 1e-12 * here.losses[0])
+    read = pw.ssnmf(Watched(X), 3, memory_limit=seven(X), **options)
+    assert read.losses[0] == pytest.approx(here.losses[0], rel=1e-9)
+    assert read.losses[-1] == pytest.approx(here.losses[-1], rel=1e-2)
+    monkeypatch.undo()
+    assert here.losses[0] != pytest.approx(pw.ssnmf(X, 3, **options).losses[0], rel=1e-3)  # it was an excerpt
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.6])
+@pytest.mark.parametrize("kind", ["dense", "csr", "file", "missing"])
+def test_fits_side_by_side(kind, sparsity, rng):
+    X = counts(rng, 60, 20)
+    source = {
+        "dense": (X, {}),
+        "csr": (sp.csr_array(X), {}),
+        "file": (Watched(X), {"memory_limit": seven(X)}),
+        "missing": (np.where(rng.random(X.shape) < 0.9, X, np.nan), {"missing": "em"}),
+    }
+    data, given = source[kind]
+    options = {"loss": LOSS, "sparsity": sparsity, "tol": 0, "max_iter": 6, **given}
+    runs = [{"n_components": 3, "random_state": seed} for seed in range(3)]
+    for one, run in zip(fit_many(data, runs, **options), runs, strict=True):
+        alone = pw.ssnmf(data, **run, **options)
+        np.testing.assert_allclose(one.losses, alone.losses, rtol=1e-8)
+        np.testing.assert_allclose(one.components, alone.components, atol=1e-6 * alone.components.max())
+
+
+def test_fits_side_by_side_read_a_file_once(rng):
+    X = counts(rng, 60, 20)
+    one, many = Watched(X), Watched(X)
+    limits = {"loss": LOSS, "memory_limit": seven(X), "max_iter": 4, "tol": 0, "init": "random"}
+    pw.ssnmf(one, 3, random_state=0, **limits)
+    fit_many(many, [{"n_components": 3, "random_state": seed} for seed in range(4)], **limits)
+    assert len(many.read) < 2.5 * len(one.read)  # each fit measures the divergence of the means
+
+
+def test_features_by_name(rng):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(counts(rng), columns=[f"gene {i}" for i in range(17)])
+    model = pw.SparseNMF(3, loss=LOSS, sparsity=0.5, random_state=0).fit(X)
+    found = model.transform(X[X.columns[::-1]], align="names")
+    np.testing.assert_allclose(found, model.transform(X), atol=1e-8)
+
+
+def test_explore(rng):
+    pytest.importorskip("matplotlib")
+    X = counts(rng, 60, 20)
+    found = pw.explore(X, 3, [0.4, 0.7], loss=LOSS, random_state=0, holdout=0.1)
+    facts = json.loads(re.search(r'id="page-data">(.*?)</script>', found.page, re.DOTALL)[1])
+    shown = {one["asked"]: one["error"] for one in facts["levels"]}
+    for asked, fit in zip(found.sparsities, found.results, strict=True):
+        assert np.abs(fit.sparsity - asked).max() < 1e-9
+        assert shown[asked] == pytest.approx(fit.relative_error, rel=1e-6)
+    assert np.isfinite(found.heldout_errors).all()
+
+
 @pytest.mark.compiled
 def test_select(rng):
     X = rng.poisson(rng.gamma(0.3, 1, (80, 2)) @ rng.gamma(0.3, 1, (2, 25)) * 8 + 0.1).astype(float)
@@ -505,11 +575,19 @@ def test_callbacks_see_the_divergence(rng):
         ({"loss": "kl", "l1": 0.1, "sparsity": 0.5}, "l1 is not available"),
         ({"loss": "kl", "l2": (0.1, 0.1)}, "l2 is not available"),
         ({"loss": "kl", "kkt_tol": 0.1}, "kkt_tol is not available"),
+        ({"loss": "kl", "activations": "simplex"}, "activations='simplex' is not available with loss='kl'"),
+        ({"loss": "kl", "sample_weight": np.arange(24)}, "weights need the squared loss: omit them"),
+        ({"loss": "kl", "negative": "allow"}, "negative='allow' needs the squared loss"),
     ],
 )
 def test_refused(options, message, rng):
     with pytest.raises(ValueError, match=message):
         pw.ssnmf(counts(rng), 2, **options)
+
+
+def test_mini_batches_refuse_negative_entries(rng):
+    with pytest.raises(ValueError, match="negative='allow' needs the squared loss"):
+        pw.MiniBatchSparseNMF(2, loss=LOSS, negative="allow").fit(counts(rng) - 1)
 
 
 @pytest.mark.parametrize("name", ["nmfsc", "grouped", "snmf"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Matrix
+from ..data import Matrix, with_divergence
 from ..engine.loop import Result
 from ..engine.metrics import specificity
 from ..engine.origins import Sound
@@ -32,7 +32,8 @@ class Level:
     def __init__(self, data: Matrix, asked: float | None, result: Result, heldout: float | None = None) -> None:
         self.asked, self.result, self.heldout = asked, result, heldout
         activations = result.activations if result.middle is None else result.activations @ result.middle
-        found = evaluated(data, result.factors[1], np.array(activations, order="F"))
+        source = data if result.loss == "squared" else with_divergence(data)
+        found = evaluated(source, result.factors[1], np.array(activations, order="F"))
         self.components, self.activations = result.components, np.asarray(activations)
         self.error, self.explained = found.relative_error, found.explained
         self.sparsity = result.sparsity

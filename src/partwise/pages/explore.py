@@ -147,7 +147,7 @@ def explore(
         errors = None
         if holdout is not None:
             split = hold_out(Observed.of(data, False, None), as_share(holdout), rng)
-            errors = [split.error(composed(fit)) for _, fit in path_of(split.seen).in_order()]
+            errors = [split.measured(composed(fit), fit.loss) for _, fit in path_of(split.seen).in_order()]
     asked = {"n_components": n_components, "sparsities": [*levels], "holdout": holdout, **options}
     asked = {name: value for name, value in asked.items() if value is not None}
     facts = {

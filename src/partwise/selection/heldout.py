@@ -107,6 +107,10 @@ class Split:
             total += float(np.square(predicted - self.values[some], dtype=float).sum())
         return relative_error(float(np.square(self.values, dtype=float).sum()), total / 2)
 
+    def measured(self, factors: Sequence[Array], loss: str) -> float:
+        """The relative error of the held-out entries, with the loss of this name."""
+        return (self.error if loss == "squared" else self.divergence)(factors)
+
     def divergence(self, factors: Sequence[Array]) -> float:
         """√(divergence / divergence of the features' means) over the held-out entries.
 

@@ -79,7 +79,7 @@ def measurements(result: Result, split: Split, side: str) -> Record:
     sparsity = result.sparsity if side == "components" else result.activation_sparsity
     known = sparsity[~np.isnan(sparsity)]
     return {
-        "heldout_error": (split.error if result.loss == "squared" else split.divergence)(result.factors),
+        "heldout_error": split.measured(result.factors, result.loss),
         "train_error": result.relative_error,
         "achieved_sparsity": float(known.mean()) if known.size else None,
         "dead_parts": len(dead_components([gram(f) for f in result.factors])),
