@@ -87,6 +87,7 @@ def test_every_option_of_every_recipe_is_there():
     """A new parameter of a recipe or of SparseNMF needs a line in ``cli/model_options.py``."""
     assert set(RECIPES) == set(KNOWN)
     own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
+    own |= {"weights", "sample_weight", "feature_weight", "negative"}  # only in Python: files hold nonnegative values
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
     of_model = set(pw.SparseNMF().get_params())
     by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}

@@ -212,9 +212,9 @@ def test_pictures_are_over_hertz_and_seconds(here, noise):
     assert (here / "show.png").read_bytes() == (here / "fit.png").read_bytes()
     page = (here / "x.html").read_text(encoding="utf-8")
     assert "Spectra from 0 to 4000 Hz" in page
-    assert page.count('class="line"') == 2
+    assert page.count('<svg class="line ') == 4  # the spectrum and the time course of each
     assert re.search(r"time \(s\)", page)
-    assert re.search(r">\d+\.0 Hz<", page)
+    assert re.search(r'data-label="Peaks, frequency \(Hz\)" data-key="\d+\.0"><div>\d+', page)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,10 @@ def test_every_dtype_gives_the_fit_of_the_array(X, dtype, how, tmp_path):
     data = as_data(stored, fifth(X))
     assert isinstance(data, StoredData)
     assert data.dtype == as_data(X).dtype == (np.float32 if dtype is np.float32 else np.float64)
-    result, wanted = pw.ssnmf(stored, R, memory_limit=fifth(X), **FIT), pw.ssnmf(X, R, **FIT)
+    options = {**FIT, "accelerate": dtype is not np.float32 and "auto"}  # whether a step is undone depends on rounding
+    result, wanted = pw.ssnmf(stored, R, memory_limit=fifth(X), **options), pw.ssnmf(X, R, **options)
     assert result.components.dtype == result.activations.dtype == data.dtype
-    assert_same(result, wanted, 1e-3 if dtype is np.float32 else 1e-8)  # iterations amplify rounding
+    assert_same(result, wanted, 1e-4 if dtype is np.float32 else 1e-8)
 
 
 @one_at_a_time(rows=[12, 1, 2, 3, 7, 15], init=["samples", "random"])  # of 61: the last chunk has mostly one

@@ -63,12 +63,13 @@ FIT: dict[str, Flag] = {
     "activation_sparsity": Flag(level, "sparsity of each component's activations over the samples", metavar="S"),
     "l1": Flag(penalty, "ℓ1 penalty on the activations; A,B: A on the activations, B on the components"),
     "l2": Flag(penalty, "squared ℓ2 penalty, like --l1"),
+    "activations": Flag(("nonnegative", "simplex"), "simplex: the activations of each sample sum to 1", "nonnegative"),
     "n_init": Flag(int, "number of starts; the best fit is kept", "1"),
     "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
     "compress": Flag(bool, "ssnmf: make the first iterations on a low-rank X", "where it pays"),
     **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
 }
-MODEL = ("loss", "activation_sparsity", "l1", "l2", "fixed_components", "fixed_activations", "missing")
+MODEL = ("loss", "activation_sparsity", "activations", "l1", "l2", "fixed_components", "fixed_activations", "missing")
 # parameters of recipes
 RECIPE: dict[str, Flag] = {
     "faithful": Flag(bool, "ssnmf: follow the paper's Algorithm 4 exactly"),
