@@ -79,9 +79,9 @@ def draw(panels: dict[str, dict[str, Curve]]) -> Figure:
             axes.plot(
                 seconds, errors, "o-" if len(points) <= len(STEPS) else "-", ms=3, label=label, color=f"C{number}"
             )
-        last = found[next(iter(found))][-1][1]
-        axes.set(title=name, xscale="log", xlabel="CPU seconds", ylim=(0.95 * last, 2 * last))
-        axes.legend(fontsize=7)
+        lowest = min(points[-1][1] for points in found.values())
+        axes.set(title=name, xscale="log", xlabel="CPU seconds", ylim=(0.99 * lowest, 1.25 * lowest))
+        axes.legend(fontsize=7, loc="upper right")
     figure.axes[0].set_ylabel("relative error")
     return figure
 
