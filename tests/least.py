@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def least():
-    """``name==x`` for each ``name>=x``, without extras."""
+    """``name==x`` for each ``name>=x`` or ``name==x``, without extras."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     declared = [
         *project["dependencies"],
@@ -17,7 +17,7 @@ def least():
     ]
     for text in declared:
         if not text.startswith("partwise["):  # extras of our own, whose requirements are declared there
-            name, version = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", text).groups()
+            name, version = re.fullmatch(r"([\w-]+)(?:\[\w+\])?[>=]=([\d.]+)", text).groups()
             yield f"{name}=={version}"
 
 
