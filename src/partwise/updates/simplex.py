@@ -8,8 +8,8 @@ the differences of the components to it,
     H_jl = G_jl − G_jk − G_kl + G_kk,      d_j = c_j − c_k − G_jk + G_kk.
 
 The reference is the smallest component of the support: a large one would swamp the differences. No step raises the
-loss, so that a row is never worse than its start. Supports stay affinely independent: the mixtures with a component
-that depends on the others are mixtures without it.
+loss, so that a row is never worse than its start. If the components of a support are affinely dependent, the row moves
+along the dependence, which does not change the model, until one of them is not needed.
 
 References: D. C. Heinz and C.-I Chang, "Fully constrained least squares linear spectral mixture analysis", IEEE TGRS 39
 (2001), for the problem. C. L. Lawson and R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
@@ -69,18 +69,20 @@ def rows_of_sum_one(a: Array, cross: Array, gram: Array, factor: Array, vectors:
     z, refused = vectors[0], places[2]
     for i in range(a.shape[0]):
         x, c, passive = a[i], cross[i], places[0]
-        if not (on_simplex(x, passive) and descend(x, c, gram, passive, z, factor, places[1])):
+        if not on_simplex(x, passive):
             to_best_component(x, c, gram, passive)
+        descend(x, c, gram, passive, z, factor, places[1])
         refused[:] = 0
         for _ in range(100 + 10 * r):
             j = steepest(x, c, gram, passive, refused)
             if j < 0:
                 break
             passive[j] = 1
-            if descend(x, c, gram, passive, z, factor, places[1]) and x[j] > 0:
+            descend(x, c, gram, passive, z, factor, places[1])
+            if x[j] > 0:
                 refused[:] = 0
             else:
-                passive[j], refused[j] = 0, 1
+                refused[j] = 1
         if without_rounding_errors(x, gram, passive):
             descend(x, c, gram, passive, z, factor, places[1])
 
@@ -146,35 +148,48 @@ def slope(x: Array, c: Array, gram: Array, j: int) -> tuple[float, float]:
 
 
 @piece
-def descend(x: Array, c: Array, gram: Array, passive: Array, z: Array, factor: Array, members: Array) -> bool:
+def descend(x: Array, c: Array, gram: Array, passive: Array, z: Array, factor: Array, members: Array) -> None:
     """Move a row to the optimum of its support; entries that would turn negative leave it.
 
-    Returns False, and the row as it then is, if components of the support are affinely dependent.
+    If components of the support are affinely dependent, the row moves along the dependence until an entry leaves it.
     """
-    while True:
-        if not solve_support(c, gram, passive, z, factor, members):
-            return False
-        step, blocked = 1.0, -1
+    moving = True
+    while moving:
+        dependent = solve_support(c, gram, passive, z, factor, members)
+        rise = 0.0
         for j in range(x.size):
-            if passive[j] and z[j] <= 0 and (blocked < 0 or x[j] < step * (x[j] - z[j])):
-                step, blocked = x[j] / (x[j] - z[j]) if x[j] > z[j] else 0.0, j
+            if passive[j] and dependent:
+                rise += z[j] * slope(x, c, gram, j)[0]
+            elif passive[j]:
+                z[j] -= x[j]
+        step, blocked = math.inf if dependent else 1.0, -1
         for j in range(x.size):
             if passive[j]:
-                x[j] = z[j] if blocked < 0 else max(x[j] + step * (z[j] - x[j]), 0.0)
-        if blocked < 0:
-            return True
-        x[blocked], passive[blocked] = 0.0, 0
+                z[j] = -z[j] if rise > 0 else z[j]
+                if z[j] < 0 and x[j] <= -step * z[j]:
+                    step, blocked = -x[j] / z[j], j
+        for j in range(x.size):
+            if passive[j]:
+                x[j] = max(x[j] + step * z[j], 0.0)
+        moving = blocked >= 0
+        if moving:
+            x[blocked], passive[blocked] = 0.0, 0
 
 
 @piece
 def solve_support(c: Array, gram: Array, passive: Array, z: Array, factor: Array, members: Array) -> bool:
-    """Write the optimum of a support with sum 1, of any sign, to z. Returns False if there is more than one."""
-    k, size = smallest(gram, passive), 0
+    """Write the optimum of a support with sum 1, of any sign, to z.
+
+    Returns True if components are affinely dependent; z is then a direction with sum 0 that leaves the model as it is.
+    """
+    k, size, dependent = smallest(gram, passive), 0, False
     for j in range(passive.size):
+        z[j] = 0.0
         if passive[j] and j != k:
             members[size] = j
             size += 1
-    for p in range(size):
+    p = 0
+    while p < size and not dependent:
         j, own = members[p], factor[p]
         z[j] = c[j] - c[k] - gram[j, k] + gram[k, k]
         for q in range(p + 1):
@@ -183,20 +198,25 @@ def solve_support(c: Array, gram: Array, passive: Array, z: Array, factor: Array
             for n in range(q):
                 total -= own[n] * other[n]
             own[q] = total / other[q] if q < p else total
-        if own[p] <= EXACT * (gram[j, j] + gram[k, k]):
-            return False
-        own[p] = math.sqrt(own[p])
-        for n in range(p):
-            z[j] -= own[n] * z[members[n]]
-        z[j] /= own[p]
+        dependent = own[p] <= EXACT * (gram[j, j] + gram[k, k])
+        if not dependent:
+            own[p] = math.sqrt(own[p])
+            for n in range(p):
+                z[j] -= own[n] * z[members[n]]
+            z[j] /= own[p]
+            p += 1
     z[k] = 1.0
-    for p in range(size - 1, -1, -1):
-        j = members[p]
-        for n in range(p + 1, size):
-            z[j] -= factor[n, p] * z[members[n]]
-        z[j] /= factor[p, p]
+    if dependent:
+        z[members[p]], z[k] = 1.0, -1.0
+        for n in range(p):
+            z[members[n]] = -factor[p, n]
+    for q in range(p - 1, -1, -1):
+        j = members[q]
+        for n in range(q + 1, p):
+            z[j] -= factor[n, q] * z[members[n]]
+        z[j] /= factor[q, q]
         z[k] -= z[j]
-    return True
+    return dependent
 
 
 @piece
