@@ -116,6 +116,37 @@ def test_rows_improve_from_where_they_are():
         np.testing.assert_allclose(a, best, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["scales", "nearly equal", "dependent", "zeros and ones", "bright row"])
+def test_optimality_of_hostile_rows(kind):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        m, r = rng.integers(1, 12), rng.integers(3, 12)
+        X, parts = rng.random((20, m)), rng.random((m, r))
+        if kind == "scales":
+            parts *= 10.0 ** rng.integers(-12, 13, r)
+        elif kind == "nearly equal":
+            parts[:, 1] = parts[:, 0] * (1 + 1e-7 * rng.random(m))
+        elif kind == "dependent":
+            parts[:, 2] = parts[:, :2].mean(axis=1)
+        elif kind == "zeros and ones":
+            X, parts = (X > 0.5).astype(float), (parts > 0.5).astype(float)
+        else:
+            X[0] *= 1e8
+        stats = stats_of(X, [None, parts], 0)
+        for start in (np.zeros((20, r)), rng.dirichlet(np.ones(r), 20)):
+            a, _ = SumToOne()(np.asfortranarray(start), stats, Rows(Simplex(), r), {})
+            np.testing.assert_allclose(a.sum(axis=1), 1, atol=1e-12)
+            assert a.min() >= 0
+            size = np.linalg.norm(parts, axis=0)
+            slope, brightness = (
+                (a @ parts.T - X) @ parts,
+                np.linalg.norm(a @ parts.T, axis=1) + np.linalg.norm(X, axis=1),
+            )
+            for row, own, bright in zip(a, slope, brightness, strict=True):
+                k = min(np.flatnonzero(row), key=lambda j: size[j])  # no entry falls below that of the support
+                assert (own[k] - own <= 1e-12 * bright * (size + size[k])).all(), (kind, seed)
+
+
 def test_shares_at_the_level_of_rounding_errors_are_zero():
     parts = np.column_stack([SPECTRA[0], SPECTRA[1], SPECTRA[2]])
     share = np.array([[0.5, 0.5 - 1e-14, 1e-14], [1 - 1e-13, 0, 1e-13], [0.5, 0.4, 0.1]])

@@ -160,18 +160,17 @@ def descend(x: Array, c: Array, gram: Array, passive: Array, z: Array, factor: A
         for j in range(x.size):
             if passive[j] and dependent:
                 rise += z[j] * slope(x, c, gram, j)[0]
-            elif passive[j]:
-                z[j] -= x[j]
         step, blocked = math.inf if dependent else 1.0, -1
         for j in range(x.size):
             if passive[j]:
-                z[j] = -z[j] if rise > 0 else z[j]
-                if z[j] < 0 and x[j] <= -step * z[j]:
-                    step, blocked = -x[j] / z[j], j
+                z[j] = x[j] - z[j] if rise > 0 else x[j] + z[j] if dependent else z[j]
+                falls = z[j] < x[j] if dependent else z[j] <= 0
+                if falls and x[j] <= step * (x[j] - z[j]):
+                    step, blocked = x[j] / (x[j] - z[j]) if x[j] > z[j] else 0.0, j
+        moving = blocked >= 0
         for j in range(x.size):
             if passive[j]:
-                x[j] = max(x[j] + step * z[j], 0.0)
-        moving = blocked >= 0
+                x[j] = max(x[j] + step * (z[j] - x[j]), 0.0) if moving else z[j]
         if moving:
             x[blocked], passive[blocked] = 0.0, 0
 
