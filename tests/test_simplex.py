@@ -1,5 +1,7 @@
 """Activations on the simplex: exact solutions, fits, new samples, and what is refused."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -50,14 +52,139 @@ def test_rows_are_solved_exactly(problem):
     assert optimality_gap(a, stats.cross, stats.gram) < 1e-10
 
 
-def test_zero_components_take_no_share():
+def solved(X, parts):
+    """The shares of every row of X, and half the squared distances."""
+    r = parts.shape[1]
+    a, _ = SumToOne()(np.zeros((len(X), r), order="F"), stats_of(X, [None, parts], 0), Rows(Simplex(), r), {})
+    return a, 0.5 * np.square(X - a @ parts.T).sum(axis=1)
+
+
+def least_of_all_supports(X, parts):
+    """The least loss of every row: the best of the optima of all supports that are not negative."""
+    r = parts.shape[1]
+    least = np.full(len(X), np.inf)
+    for size in range(1, r + 1):
+        for support in map(list, combinations(range(r), size)):
+            k, *others = sorted(support, key=lambda j: np.linalg.norm(parts[:, j]))
+            differences = parts[:, others] - parts[:, [k]]
+            scale = np.linalg.norm(differences, axis=0)
+            shares = np.linalg.lstsq(differences / scale, (X - parts[:, k]).T)[0].T / scale
+            fine = (shares.min(axis=1, initial=0) >= 0) & (shares.sum(axis=1) <= 1)
+            loss = 0.5 * np.square(X - parts[:, k] - shares @ differences.T).sum(axis=1)
+            least[fine] = np.minimum(least[fine], loss[fine])
+    return least
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e4, 1e8, 1e12])
+@pytest.mark.parametrize("features", [2, 9])
+def test_no_support_is_better_whatever_the_scale_of_a_component(features, scale):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, parts = rng.random((20, features)), rng.random((features, 5))
+        parts[:, 2] *= scale
+        a, loss = solved(X, parts)
+        assert a.min() >= 0
+        np.testing.assert_allclose(a.sum(axis=1), 1, atol=1e-14)
+        np.testing.assert_allclose(loss, least_of_all_supports(X, parts), rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-12, 1.0, 1e8, 1e12, 1e15])
+def test_a_further_component_never_costs_more(scale):
+    rng = np.random.default_rng(2)
+    X, parts = rng.random((40, 6)), rng.random((6, 5))
+    more = np.column_stack([parts, scale * rng.random(6)])
+    assert (solved(X, more)[1] <= solved(X, parts)[1] * (1 + 1e-12) + 1e-14).all()
+
+
+def test_a_bright_row_and_a_bright_component():
+    rng = np.random.default_rng(3)
+    X, parts = rng.random((20, 9)), rng.random((9, 5))
+    X[0] *= 1e8
+    parts[:, 3] *= 1e8
+    a, loss = solved(X, parts)
+    np.testing.assert_allclose(loss, least_of_all_supports(X, parts), rtol=1e-9)
+    assert np.abs(a[1:, 3]).max() < 1e-7 < a[0, 3]
+
+
+def test_rows_improve_from_where_they_are():
+    rng = np.random.default_rng(4)
+    parts = rng.random((6, 5))
+    stats, rows = stats_of(X[:, :6], [None, parts], 0), Rows(Simplex(), 5)
+    best = solved(X[:, :6], parts)[0]
+    for start in (rng.dirichlet(np.ones(5), 80), np.eye(5)[rng.integers(5, size=80)], rng.random((80, 5)) - 0.5, best):
+        a, _ = SumToOne()(np.asfortranarray(start), stats, rows, {})
+        np.testing.assert_allclose(a, best, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["scales", "nearly equal", "dependent", "zeros and ones", "bright row"])
+def test_optimality_of_hostile_rows(kind):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        m, r = rng.integers(1, 12), rng.integers(3, 12)
+        X, parts = rng.random((20, m)), rng.random((m, r))
+        if kind == "scales":
+            parts *= 10.0 ** rng.integers(-12, 13, r)
+        elif kind == "nearly equal":
+            parts[:, 1] = parts[:, 0] * (1 + 1e-7 * rng.random(m))
+        elif kind == "dependent":
+            parts[:, 2] = parts[:, :2].mean(axis=1)
+        elif kind == "zeros and ones":
+            X, parts = (X > 0.5).astype(float), (parts > 0.5).astype(float)
+        else:
+            X[0] *= 1e8
+        stats = stats_of(X, [None, parts], 0)
+        for start in (np.zeros((20, r)), rng.dirichlet(np.ones(r), 20)):
+            a, _ = SumToOne()(np.asfortranarray(start), stats, Rows(Simplex(), r), {})
+            np.testing.assert_allclose(a.sum(axis=1), 1, atol=1e-12)
+            assert a.min() >= 0
+            size = np.linalg.norm(parts, axis=0)
+            slope, brightness = (
+                (a @ parts.T - X) @ parts,
+                np.linalg.norm(a @ parts.T, axis=1) + np.linalg.norm(X, axis=1),
+            )
+            for row, own, bright in zip(a, slope, brightness, strict=True):
+                k = min(np.flatnonzero(row), key=lambda j: size[j])  # no entry falls below that of the support
+                assert (own[k] - own <= 1e-12 * bright * (size + size[k])).all(), (kind, seed)
+
+
+def test_shares_at_the_level_of_rounding_errors_are_zero():
+    parts = np.column_stack([SPECTRA[0], SPECTRA[1], SPECTRA[2]])
+    share = np.array([[0.5, 0.5 - 1e-14, 1e-14], [1 - 1e-13, 0, 1e-13], [0.5, 0.4, 0.1]])
+    a, _ = solved(share @ parts.T, parts)
+    assert ((a > 0) == [[True, True, False], [True, False, False], [True, True, True]]).all()
+
+
+def test_a_component_of_zeros_is_a_component():
     parts = np.column_stack([SPECTRA[0], np.zeros(40), SPECTRA[1]])
-    rows = Rows(Simplex(), 3)
-    a, _ = SumToOne()(np.zeros((80, 3), order="F"), stats_of(X, [None, parts], 0), rows, {})
-    assert not a[:, 1].any()
-    np.testing.assert_allclose(a.sum(axis=1), 1, atol=1e-12)
-    a, _ = SumToOne()(np.zeros((80, 3), order="F"), stats_of(X, [None, 0 * parts], 0), rows, {})
-    np.testing.assert_allclose(a, 1 / 3)
+    a, _ = solved(0.25 * parts[:, [0, 2]].sum(axis=1)[None], parts)  # half as bright as the mixture
+    np.testing.assert_allclose(a, [[0.25, 0.5, 0.25]], atol=1e-12)
+    np.testing.assert_allclose(solved(X, 0 * parts)[0], 1 / 3)  # nothing to choose by
+
+
+SHAPES = [(12, 1, 3), (12, 2, 4), (2, 9, 3), (12, 3, 8), (30, 12, 7), (60, 20, 6)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("sparsity", [None, 0, 0.2, 0.5, 0.8, (0.2, 0.6)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_loss_never_rises(shape, sparsity):
+    n, m, r = shape
+    for seed in range(6):
+        X = np.random.default_rng(seed).random((n, m))
+        result = pw.ssnmf(X, r, sparsity=sparsity, activations="simplex", random_state=seed, max_iter=60)
+        assert np.diff(result.losses).max() <= 1e-13 * np.square(X).sum(), seed
+        assert np.linalg.norm(result.components, axis=1).max() < 1e3, seed
+        np.testing.assert_allclose(result.activations.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("bright", [1.0, 1e4, 1e8])
+def test_unused_components_and_bright_rows_do_not_blow_up(bright):
+    X = np.random.default_rng(0).random((30, 12))
+    X[0] *= bright
+    for sparsity in (0.0, None):
+        result = pw.ssnmf(X, 7, sparsity=sparsity, activations="simplex", random_state=0, max_iter=200)
+        assert (np.diff(result.losses) <= 1e-13 * np.square(X).sum()).all()
+        assert np.linalg.norm(result.components, axis=1).max() < 10 * np.linalg.norm(X, axis=1).max()
 
 
 @pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sp.csr_array, lambda X: X.astype(np.float32)])
@@ -89,6 +216,15 @@ def test_transform_is_exact_and_saved(tmp_path):
     np.testing.assert_array_equal(pw.load(tmp_path / "model.pw").transform(X[60:]), new)
 
 
+def test_a_sample_without_any_observed_entry_has_equal_shares():
+    model = pw.SparseNMF(3, activations="simplex", random_state=0).fit(X)
+    seen = np.ones(X.shape, dtype=bool)
+    seen[3] = False
+    new = model.transform(X, observed=seen)
+    np.testing.assert_allclose(new[3], 1 / 3)
+    np.testing.assert_allclose(np.delete(new, 3, axis=0), np.delete(model.transform(X), 3, axis=0), atol=1e-10)
+
+
 def test_chunks_and_missing_entries(tmp_path):
     np.save(tmp_path / "X.npy", X)
     asked = {"activations": "simplex", "random_state": 0, "init": (SHARES, SPECTRA), "max_iter": 5, "tol": 0}
@@ -116,7 +252,12 @@ def test_a_resumed_fit_is_the_same(tmp_path):
         (lambda: pw.ssnmf(X, 3, activations="simplex", activation_sparsity=0.3), "omit other options"),
         (lambda: pw.ssnmf(X, 3, activations="simplex", l1=0.1), "omit other options"),
         (lambda: pw.ssnmf(X, 3, activations="simplex", solver="pivot"), "omit other options"),
-        (lambda: pw.ssnmf(X, 3, activations="simplex", weights=X), "weights are not available"),
+        (lambda: pw.ssnmf(X, 3, activations="simplex", weights=X), "cannot be combined with weights"),
+        (lambda: pw.SparseNMF(3, activations="simplex").fit(X, weights=X), "cannot be combined with weights"),
+        (
+            lambda: pw.ssnmf(X, 3, activations="simplex", fixed_components=SPECTRA[:1]),
+            "activations='simplex' cannot be combined with fixed_components",
+        ),
         (lambda: pw.SparseNMF(3, activations="simplex", recipe="nmfsc").fit(X), "does not accept 'activations'"),
         (lambda: SumToOne()(SHARES, None, Columns.same(Nonnegative(), 3), {}), "rows on the simplex only"),
     ],

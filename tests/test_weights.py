@@ -213,9 +213,10 @@ BAD[2, 3] = np.nan
         ({"weights": V, "observed": V > 1}, "no observed mask"),
         ({"weights": V, "solver": "pivot"}, "solver='hals'"),
         ({"weights": V, "kkt_tol": 1e-3}, "kkt_tol"),
-        ({"weights": V, "fixed_components": X[:1]}, "known components"),
+        ({"weights": V, "fixed_components": X[:1]}, "weights cannot be combined with fixed_components"),
         ({"weights": V, "init": "nndsvd"}, "nndsvd"),
-        ({"feature_weight": np.arange(20)}, "missing in all samples"),
+        ({"feature_weight": np.arange(20)}, r"1 of the features of X \(0\) have weight 0 .* remove them"),
+        ({"weights": V * (np.arange(20) > 1)}, r"2 of the features of X \(0, 1\) have weight 0"),
     ],
 )
 def test_refusals(asked, said):

@@ -277,14 +277,14 @@ class MissingDense(Missing, DenseData):
         return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
 
 
-def check_seen(counts: Array) -> None:
-    """Raise ValueError if a feature is missing in all samples, given the number of samples that have it."""
+def check_seen(counts: Array, why: str = "are") -> None:
+    """Raise ValueError if features are missing (``why``) in all samples, given the number of samples that have each."""
     unseen = np.flatnonzero(counts == 0)
     if unseen.size:
         some = ", ".join(map(str, unseen[:5])) + (", …" if unseen.size > 5 else "")
         raise ValueError(
-            f"{unseen.size} of the features of X ({some}) are missing in all samples, so no component can be learned "
-            "for them: drop them"
+            f"{unseen.size} of the features of X ({some}) {why} missing in all samples, so no component can be learned "
+            "for them: remove them"
         )
 
 

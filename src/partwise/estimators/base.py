@@ -95,7 +95,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         With the Kullback–Leibler divergence, they minimise the divergence (no entry would change by more than 1e-10).
 
         If entries are missing (``missing="em"``, or ``observed`` is False), only the observed ones are used. A sample
-        without any observed entry has zero activations.
+        without any observed entry has zero activations; with ``activations="simplex"``, where they sum to 1, it has
+        equal ones.
 
         ``align="names"`` is for another data set (a DataFrame, AnnData or table with names): its features are matched
         by name, in any order, and only those that the model has, too, are used. A warning says how many the model

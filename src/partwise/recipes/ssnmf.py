@@ -13,6 +13,7 @@ from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
+<<<<<<< HEAD
 from ..updates import (
     Columns,
     Gradient,
@@ -27,6 +28,10 @@ from ..updates import (
     Weighted,
 )
 from .task import Task, recipe
+=======
+from ..updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Rows, Sequential, SumToOne, Update, Weighted
+from .task import FIXED, Task, recipe
+>>>>>>> fix2
 
 Accelerate = Literal["auto", False]
 Compress = Literal["auto", False]
@@ -182,6 +187,11 @@ async def of_counts(task: Task, sets: Sequence[Columns], sweeps: Sequence[int | 
 
 async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
     """Fit components of free norm, and activations that sum to 1 for each sample."""
+    others = [name for name, known in zip(FIXED, task.known, strict=False) if known is not None]
+    if isinstance(task.data, WeightedDense):
+        others.append("weights")
+    if others:
+        raise ValueError(f"activations='simplex' cannot be combined with {' or '.join(others)}: omit one of them")
     free = Columns(tuple(FreeNorm(s) if isinstance(s, Hoyer | HoyerBetween) else s for s in sets))
     steps = task.sweeps(1) if sweeps is None else as_count(sweeps, "component_sweeps")
     blocks = [Block(SumToOne(), Rows(Simplex(), task.r)), Block(Sequential(steps), free)]

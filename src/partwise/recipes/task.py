@@ -58,7 +58,7 @@ IN_CHUNKS = (
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
 
-NO_WEIGHTS = "weights are not available for this method, or with known components: use ssnmf"
+NO_WEIGHTS = "weights are not available for this method: use ssnmf"
 
 
 def recipe(function: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
@@ -100,7 +100,7 @@ def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
     data = as_data(X, limit, missing, options["observed"], signed, weights)
     if not data.complete:
-        check_seen(data.counts(1))
+        check_seen(data.counts(1), "have weight 0 or are" if isinstance(data, WeightedDense) else "are")
     return data
 
 
@@ -372,6 +372,9 @@ class Task:
 
     def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
         """Raise ValueError for what is not available with weights."""
+        for known, name in zip(self.known, FIXED, strict=False):
+            if known is not None:
+                raise ValueError(f"weights cannot be combined with {name}: omit one of them")
         if not all(isinstance(b.update, Weighted) for b in blocks):
             raise ValueError(NO_WEIGHTS)
         if limits["kkt_tol"]:

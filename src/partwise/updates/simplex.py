@@ -1,34 +1,46 @@
 """Exact least squares with rows on the simplex: a ≥ 0, Σa = 1.
 
-With a multiplier λ for the sum, a row solves nonnegative least squares with the cross product c − λ. Its sum falls as λ
-grows: it is 0 at λ = max c and, with c_j = max c, at least 1 at λ = c_j − 2·G_jj, where a_j = 2 alone lowers the
-objective by 2·G_jj, and no a lowers it by more than 2·G_jj·Σa. It is piecewise linear in λ, so that the Illinois method
-ends on the piece with Σa = 1, where the mixture of two solutions is exact. (It is exact as well if components are
-linearly dependent and the sum jumps: both solutions are then optimal for the same λ.)
+A primal active-set method, as Lawson and Hanson's: the support grows by the entry with the steepest descent, and the
+row moves to the optimum of the support, or as far towards it as no entry turns negative. The sum is eliminated: on a
+support, a reference component k takes what the others leave, a_k = 1 − Σa_j, and the others solve least squares with
+the differences of the components to it,
 
-Reference: D. C. Heinz and C.-I Chang, "Fully constrained least squares linear spectral mixture analysis", IEEE TGRS 39
-(2001), for the problem.
+    H_jl = G_jl − G_jk − G_kl + G_kk,      d_j = c_j − c_k − G_jk + G_kk.
+
+The reference is the smallest component of the support: a large one would swamp the differences. No step raises the
+loss, so that a row is never worse than its start. If the components of a support are affinely dependent, the row moves
+along the dependence, which does not change the model, until one of them is not needed.
+
+References: D. C. Heinz and C.-I Chang, "Fully constrained least squares linear spectral mixture analysis", IEEE TGRS 39
+(2001), for the problem. C. L. Lawson and R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..projections import Nonnegative, Simplex
+from ..projections import Simplex
+from ..runtime.compiled import kernel, piece
+from ..runtime.threads import LEAST, in_parts
 from ..statistics import Array, Stats
-from .interface import Columns, Rows, Sets, State, Update
-from .pivot import Pivot
+from .interface import Rows, Sets, State, Update
+from .pivot import work_arrays
 
-MOST_ROUNDS, BISECT_AFTER = 100, 30
-EXACT = 1e-14
+EXACT = 1e-13  # rounding errors of a slope, relative to its terms
+LEAST_SHARE = 1e-12  # smaller shares, of components that are no larger for it, are rounding errors
 
 
 @dataclass(frozen=True)
 class SumToOne(Update):
-    """Solve min ½·aᵀGa − cᵀa over a ≥ 0, Σa = 1 exactly, for every row a of the factor."""
+    """Solve min ½·aᵀGa − cᵀa over a ≥ 0, Σa = 1 exactly, for every row a of the factor.
+
+    A row on the simplex is improved from its support; any other one starts from the best single component. If all
+    components are zero, all shares are equal.
+    """
 
     separable: ClassVar[bool] = True
 
@@ -36,56 +48,186 @@ class SumToOne(Update):
         """Replace ``factor`` by the solution."""
         if not (isinstance(sets, Rows) and isinstance(sets.row, Simplex)):
             raise ValueError(f"SumToOne supports rows on the simplex only, not {sets!r}")
-        used = np.flatnonzero(stats.divisors(float).diagonal())
-        factor[...] = 0 if used.size else 1 / factor.shape[1]
-        if used.size:
-            gram, cross = stats.gram[np.ix_(used, used)], stats.cross[:, used].astype(float)
-            factor[:, used] = rows_of_sum_one(cross, gram)
+        gram = stats.divisors(float)
+        if not gram.diagonal().any():
+            factor[...] = 1 / factor.shape[1]
+            return factor, state
+
+        def solve(first: int, end: int) -> None:
+            shares, cross = (np.array(m[first:end], dtype=float, order="C") for m in (factor, stats.cross))
+            rows_of_sum_one(shares, cross, gram, *work_arrays(len(gram)))
+            factor[first:end] = shares
+
+        in_parts(solve, len(factor), LEAST)
         return factor, state
 
 
-def rows_of_sum_one(cross: Array, gram: Array) -> Array:
-    """The solution of every row; no column of zeros may be in the Gram matrix.
+@kernel
+def rows_of_sum_one(a: Array, cross: Array, gram: Array, factor: Array, vectors: Array, places: Array) -> None:
+    """Solve every row, from its support."""
+    r = gram.shape[0]
+    z, refused = vectors[0], places[2]
+    for i in range(a.shape[0]):
+        x, c, passive = a[i], cross[i], places[0]
+        if not on_simplex(x, passive):
+            to_best_component(x, c, gram, passive)
+        descend(x, c, gram, passive, z, factor, places[1])
+        refused[:] = 0
+        for _ in range(100 + 10 * r):
+            j = steepest(x, c, gram, passive, refused)
+            if j < 0:
+                break
+            passive[j] = 1
+            descend(x, c, gram, passive, z, factor, places[1])
+            if x[j] > 0:
+                refused[:] = 0
+            else:
+                refused[j] = 1
+        if without_rounding_errors(x, gram, passive):
+            descend(x, c, gram, passive, z, factor, places[1])
 
-    ½ρ(Σa)² is constant where Σa = 1. With it, every λ gives a least-squares problem, even if components are dependent.
+
+@piece
+def on_simplex(x: Array, passive: Array) -> bool:
+    """Write the support of a row, and scale the row to sum 1. Returns False if it cannot be."""
+    total, least = 0.0, 0.0
+    for j in range(x.size):
+        total += x[j]
+        least = min(least, x[j])
+        passive[j] = x[j] > 0
+    fine = least == 0.0 and 0.5 < total < 2.0
+    for j in range(x.size):
+        x[j] = x[j] / total if fine else 0.0
+    return fine
+
+
+@piece
+def to_best_component(x: Array, c: Array, gram: Array, passive: Array) -> None:
+    """Write the best row with a single component."""
+    best = 0
+    for j in range(x.size):
+        x[j], passive[j] = 0.0, 0
+        if 0.5 * gram[j, j] - c[j] < 0.5 * gram[best, best] - c[best]:
+            best = j
+    x[best], passive[best] = 1.0, 1
+
+
+@piece
+def steepest(x: Array, c: Array, gram: Array, passive: Array, refused: Array) -> int:
+    """The entry outside of the support that lowers the loss fastest for its size; −1 if the row is optimal."""
+    k = smallest(gram, passive)
+    level, rounding = slope(x, c, gram, k)
+    best, most = -1, 0.0
+    for j in range(x.size):
+        if not (passive[j] or refused[j]):
+            own, error = slope(x, c, gram, j)
+            speed = (level - own) / math.sqrt(max(gram[j, j] + gram[k, k], 1e-300))
+            if level - own > EXACT * (rounding + error) and speed > most:
+                best, most = j, speed
+    return best
+
+
+@piece
+def smallest(gram: Array, passive: Array) -> int:
+    """The reference: the smallest component of the support."""
+    k = -1
+    for j in range(passive.size):
+        if passive[j] and (k < 0 or gram[j, j] < gram[k, k]):
+            k = j
+    return k
+
+
+@piece
+def slope(x: Array, c: Array, gram: Array, j: int) -> tuple[float, float]:
+    """Entry j of gram·x − c, and the sum of the absolute values of its terms."""
+    total, size = -c[j], abs(c[j])
+    for l in range(x.size):
+        total += gram[j, l] * x[l]
+        size += abs(gram[j, l]) * x[l]
+    return total, size
+
+
+@piece
+def descend(x: Array, c: Array, gram: Array, passive: Array, z: Array, factor: Array, members: Array) -> None:
+    """Move a row to the optimum of its support; entries that would turn negative leave it.
+
+    If components of the support are affinely dependent, the row moves along the dependence until an entry leaves it.
     """
-    gram = gram + gram.diagonal().mean()
-    best = cross.argmax(axis=1)
-    high = cross[np.arange(len(cross)), best]
-    low = high - 2 * gram.diagonal()[best]
-    above, below = solved(cross, gram, low, np.zeros_like(cross)), np.zeros_like(cross)
-    excess, lack = above.sum(axis=1) - 1, np.full(len(cross), -1.0)
-    side = np.zeros(len(cross))  # the end that moved last
-    left = np.flatnonzero(excess > EXACT)
-    for round_ in range(MOST_ROUNDS):
-        if not left.size:
-            break
-        a, b, x, y = low[left], high[left], excess[left], lack[left]
-        secant, middle = (b * x - a * y) / (x - y), (a + b) / 2
-        useful = (a < secant) & (secant < b) & (round_ < BISECT_AFTER)  # not where the sum jumps
-        at = np.where(useful, secant, middle)
-        rows = solved(cross[left], gram, at, below[left])
-        found = rows.sum(axis=1) - 1
-        more = found >= 0
-        up, down = left[more], left[~more]
-        lack[up[side[up] > 0]] *= 0.5  # Illinois: an end that does not move counts half
-        excess[down[side[down] < 0]] *= 0.5
-        low[up], above[up], excess[up], side[up] = at[more], rows[more], found[more], 1
-        high[down], below[down], lack[down], side[down] = at[~more], rows[~more], found[~more], -1
-        same = ((above[left] > 0) == (below[left] > 0)).all(axis=1)  # on one piece: their mixture is exact
-        left = left[~(same | (np.abs(found) <= EXACT) | (middle <= a) | (middle >= b))]
-    return mixed(above, below)
+    moving = True
+    while moving:
+        dependent = solve_support(c, gram, passive, z, factor, members)
+        rise = 0.0
+        for j in range(x.size):
+            if passive[j] and dependent:
+                rise += z[j] * slope(x, c, gram, j)[0]
+        step, blocked = math.inf if dependent else 1.0, -1
+        for j in range(x.size):
+            if passive[j]:
+                z[j] = x[j] - z[j] if rise > 0 else x[j] + z[j] if dependent else z[j]
+                falls = z[j] < x[j] if dependent else z[j] <= 0
+                if falls and x[j] <= step * (x[j] - z[j]):
+                    step, blocked = x[j] / (x[j] - z[j]) if x[j] > z[j] else 0.0, j
+        moving = blocked >= 0
+        for j in range(x.size):
+            if passive[j]:
+                x[j] = max(x[j] + step * (z[j] - x[j]), 0.0) if moving else z[j]
+        if moving:
+            x[blocked], passive[blocked] = 0.0, 0
 
 
-def solved(cross: Array, gram: Array, at: Array, start: Array) -> Array:
-    """Nonnegative least squares with cross − λ for each row, from a starting point."""
-    stats = Stats(np.asfortranarray(cross - at[:, None]), gram, 0.0)
-    return Pivot()(np.asfortranarray(start), stats, Columns.same(Nonnegative(), len(gram)), {})[0]
+@piece
+def solve_support(c: Array, gram: Array, passive: Array, z: Array, factor: Array, members: Array) -> bool:
+    """Write the optimum of a support with sum 1, of any sign, to z.
+
+    Returns True if components are affinely dependent; z is then a direction with sum 0 that leaves the model as it is.
+    """
+    k, size, dependent = smallest(gram, passive), 0, False
+    for j in range(passive.size):
+        z[j] = 0.0
+        if passive[j] and j != k:
+            members[size] = j
+            size += 1
+    p = 0
+    while p < size and not dependent:
+        j, own = members[p], factor[p]
+        z[j] = c[j] - c[k] - gram[j, k] + gram[k, k]
+        for q in range(p + 1):
+            l, other = members[q], factor[q]
+            total = gram[j, l] - gram[j, k] - gram[k, l] + gram[k, k]
+            for n in range(q):
+                total -= own[n] * other[n]
+            own[q] = total / other[q] if q < p else total
+        dependent = own[p] <= EXACT * (gram[j, j] + gram[k, k])
+        if not dependent:
+            own[p] = math.sqrt(own[p])
+            for n in range(p):
+                z[j] -= own[n] * z[members[n]]
+            z[j] /= own[p]
+            p += 1
+    z[k] = 1.0
+    if dependent:
+        z[members[p]], z[k] = 1.0, -1.0
+        for n in range(p):
+            z[members[n]] = -factor[p, n]
+    for q in range(p - 1, -1, -1):
+        j = members[q]
+        for n in range(q + 1, p):
+            z[j] -= factor[n, q] * z[members[n]]
+        z[j] /= factor[q, q]
+        z[k] -= z[j]
+    return dependent
 
 
-def mixed(above: Array, below: Array) -> Array:
-    """The mixture of two solutions, with sums of at least and of at most 1, that sums to 1."""
-    more, less = above.sum(axis=1), below.sum(axis=1)
-    share = np.divide(1 - less, more - less, out=np.ones_like(more), where=more > less)[:, None]
-    rows = np.clip(share, 0, 1) * above + (1 - np.clip(share, 0, 1)) * below
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+@piece
+def without_rounding_errors(x: Array, gram: Array, passive: Array) -> bool:
+    """Set shares to zero that neither matter as shares nor, times their component, in the model. Returns if any.
+
+    Otherwise the components that they belong to would be divided by next to nothing.
+    """
+    most, found = 0.0, False
+    for j in range(x.size):
+        most = max(most, x[j] * math.sqrt(gram[j, j]))
+    for j in range(x.size):
+        if passive[j] and x[j] <= LEAST_SHARE and x[j] * math.sqrt(gram[j, j]) <= LEAST_SHARE * most:
+            x[j], passive[j], found = 0.0, 0, True
+    return found
