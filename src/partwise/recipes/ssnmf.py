@@ -13,7 +13,6 @@ from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
-<<<<<<< HEAD
 from ..updates import (
     Columns,
     Gradient,
@@ -27,11 +26,7 @@ from ..updates import (
     Update,
     Weighted,
 )
-from .task import Task, recipe
-=======
-from ..updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Rows, Sequential, SumToOne, Update, Weighted
 from .task import FIXED, Task, recipe
->>>>>>> fix2
 
 Accelerate = Literal["auto", False]
 Compress = Literal["auto", False]
