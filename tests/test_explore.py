@@ -153,6 +153,7 @@ def in_order(found):
         ({"holdout": 1.0}, "holdout=1.0: give a share between 0 and 1"),
         ({"holdout": 2}, "holdout=2: give a number"),
         ({"path": 5}, "path=5: give the path of a file"),
+        ({"mask": np.ones(3)}, "mask has 3 True entries for 64 features: give one for each"),
         ({"title": 5}, "title=5: give a string"),
         ({"provenance": 5}, "provenance=5: give a dict"),
     ],

@@ -182,11 +182,11 @@ def listed(values: object) -> list[Any]:
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
 
 
-def as_ranks(ranks: int | Iterable[int]) -> list[int]:
+def as_ranks(ranks: int | Iterable[int], name: str = "ranks") -> list[int]:
     """Sorted unique ranks."""
-    found = sorted({as_count(rank, "ranks") for rank in listed(ranks)})
+    found = sorted({as_count(rank, name) for rank in listed(ranks)})
     if not found:
-        raise ValueError("ranks is empty: give at least one rank")
+        raise ValueError(f"{name} is empty: give at least one rank")
     return found
 
 
