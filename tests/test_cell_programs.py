@@ -171,7 +171,9 @@ def test_cells_without_the_chosen_genes_are_named(counts):
     adata = as_adata(counts)
     mask = np.zeros(adata.n_vars, dtype=bool)
     mask[np.argsort(counts.sum(axis=0))[:2]] = True
-    with pytest.raises(ValueError, match=r"cells have no counts of the 2 genes that are factorized, first"):
+    with pytest.raises(
+        ValueError, match=r"cells have no counts of the 2 genes that are factorized, .*or use more genes"
+    ):
         consensus(adata, ranks=2, n_runs=2, mask_var=mask)
 
 
@@ -279,6 +281,24 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)
+
+
+def test_arguments_of_the_steps_are_checked(home, tmp_path):
+    mine = cNMF(tmp_path, "mine")
+    for components in ([], [0], "3", 2.5):
+        with pytest.raises(ValueError, match=r"^components"):
+            mine.prepare(str(home / "counts.h5ad"), components=components)
+    mine.prepare(str(home / "counts.h5ad"), components=np.int64(3), n_iter=2, seed=1, num_highvar_genes=40)
+    for workers, message in (
+        ((5, 2), "worker_i=5: give a number from 0 to total_workers - 1 = 1"),
+        ((-1, 2), "worker_i=-1"),
+        ((0, 0), "total_workers=0: give a whole number of at least 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mine.factorize(*workers)
+    for k in ("3", 3.0):
+        with pytest.raises(ValueError, match=rf"k={k!r}: give a whole number of at least 1"):
+            mine.consensus(k)
 
 
 def test_counts_as_frames_text_and_genes(counts, tmp_path):

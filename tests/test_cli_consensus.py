@@ -70,7 +70,11 @@ def test_json_and_options(here, capsys):
         (["--model-out", "m.pw"], 2, "--model-out needs --at"),
         (["--runs", "1"], 1, "--runs 1: a consensus compares runs"),
         (["--at", "3", "--density", "1e-12"], 1, "--density 1e-12 leaves 0 of 12 components"),
-        (["--sparsity", "0.5", "--features-per-part", "3"], 1, "give one of them"),
+        (["--at", "3", "--density", "0"], 2, "--density 0.0 leaves out all components"),
+        (["--at", "3", "--density", "nan"], 2, "--density nan: give a number"),
+        (["--sparsity", "0.5", "--features-per-part", "3"], 2, "give one of them"),
+        (["--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
+        (["--at", "3", "--model-out", "found.pw"], 2, "two outputs are the same file (found.pw)"),
         (["--html", "x.csv"], 1, "unsupported extension"),
         (["--out", "x.csv"], 1, "unsupported extension"),
     ],
@@ -91,6 +95,37 @@ def test_another_seed_or_a_foreign_file(here, capsys):
     assert "found.pw exists: choose another name, or overwrite it with --force" in capsys.readouterr().err
     assert main([*COMMAND, "--quiet", "--force"]) == 0
     assert pw.load("found.pw").ranks == [2, 3, 4]
+
+
+def test_runs_are_not_overwritten_by_a_model(here, capsys):
+    assert main([*COMMAND, "--quiet"]) == 0
+    assert main([*COMMAND, "--at", "3", "--model-out", "./found.pw", "--force"]) == 2
+    assert "two outputs are the same file" in capsys.readouterr().err
+    assert pw.load("found.pw").ranks == [2, 3, 4]
+
+
+def test_a_foreign_file_is_replaced_by_the_first_run_only(here, capsys):
+    model = pw.SparseNMF(2, max_iter=3, tol=0).fit(np.eye(4))
+    model.save("found.pw")
+    for wrong in (["--runs", "1"], ["--at", "3", "--density", "0"], ["--n-threads", "0"], ["--holdout", "2"]):
+        assert main([*COMMAND, *wrong, "--force", "--quiet"]) > 0
+        np.testing.assert_array_equal(pw.load("found.pw").components_, model.components_)
+
+
+def test_a_file_of_runs_is_named_as_such(here, capsys):
+    assert main([*COMMAND, "--quiet"]) == 0
+    for command in (["show", "found.pw"], ["transform", "found.pw", "x.csv", "--out", "y.csv"], ["info", "found.pw"]):
+        assert main(command) > 0
+        told = capsys.readouterr().err
+        assert "found.pw holds the runs of a consensus: `partwise consensus DATA … --out found.pw --at R`" in told
+
+
+@pytest.mark.parametrize("text", ["0", "5:3", "2:9:-1", "a:b:c", "1:2:3:4"])
+def test_ranks_that_are_none(here, capsys, text):
+    with pytest.raises(SystemExit) as stop:
+        main(["consensus", "x.csv", "--ranks", text])
+    assert stop.value.code == 2
+    assert f"'{text}': give a whole number of at least 1, or a range" in capsys.readouterr().err
 
 
 @pytest.mark.slow

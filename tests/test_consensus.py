@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -202,7 +203,7 @@ def test_from_spectra_takes_arrays_lists_dicts_and_cnmf_names(X, found):
         ({"ranks": []}, "ranks is empty"),
         ({"ranks": [0]}, "ranks=0"),
         ({"sparsity": [0.5] * 4}, "one sparsity per part does not fit all ranks"),
-        ({"sparsity": 1.5}, r"1\.5"),
+        ({"sparsity": 1.5}, r"^sparsity=1\.5"),
         ({"sparsity": 0.5, "features_per_part": 3}, "give one of them"),
         ({"features_per_part": 0}, "features_per_part=0"),
         ({"holdout": 1.5}, "holdout=1.5"),
@@ -218,6 +219,48 @@ def test_bad_data_are_refused():
     for bad in (-np.eye(4), np.full((3, 3), np.nan), np.ones(4)):
         with pytest.raises(ValueError, match=r"negative|NaN|nan|samples × features"):
             pw.consensus(bad, ranks=2, n_runs=2)
+
+
+def test_advice_on_bad_data_names_no_option_of_a_fit(X):
+    for value, message in ((np.nan, "column 0: remove or impute missing values"), (-1, "nonnegative; shift or clip")):
+        bad = X.copy()
+        bad.iloc[0, 0] = value
+        with pytest.raises(ValueError, match=message):
+            pw.consensus(bad, ranks=2, n_runs=2)
+
+
+def test_holdout_of_data_in_chunks_is_refused_before_any_run(X, tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    module = import_module("partwise.selection.consensus")  # pw.selection.consensus is the function
+    monkeypatch.setattr(module, "fit_runs", lambda *args: pytest.fail("a run was made"))
+    with pytest.raises(ValueError, match="holdout= needs X in memory"):
+        pw.consensus(np.load(tmp_path / "x.npy", mmap_mode="r"), 2, 2, holdout=0.1, memory_limit=4000)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_file_is_replaced_only_by_a_finished_run(X, tmp_path, overwrite):
+    path = tmp_path / "runs.pw"
+    path.write_text("something else")
+    with pytest.raises(ValueError, match="n_threads=0" if overwrite else "cannot be resumed"):
+        pw.consensus(X, 2, 2, checkpoint=path, overwrite=overwrite, n_threads=0)
+    assert path.read_text() == "something else"
+    pw.consensus(X, 2, 2, checkpoint=path, overwrite=True)
+    assert pw.load(path).ranks == [2]
+
+
+@pytest.mark.parametrize(
+    ("spectra", "message"),
+    [
+        ([], "give the components of at least two runs"),
+        ({}, "give the components of at least two runs"),
+        ("abc", "give the components of at least two runs"),
+        ([1.0, 2.0], "spectra have shape"),
+        (np.zeros((4, 30)), "spectra of rank 2 are all zero"),
+    ],
+)
+def test_spectra_that_are_none(spectra, message):
+    with pytest.raises(ValueError, match=message):
+        pw.consensus.from_spectra(spectra, np.ones((5, 30)), rank=2)
 
 
 def test_equal_runs_are_not_clustered_into_more_than_there_are(X):
@@ -284,7 +327,7 @@ def test_checkpoint_resumes_and_extends(X, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(runs, "fit_each", interrupted)
-        patch.setattr(runs, "IDLE", 0)
+        patch.setattr(runs, "IDLE", 1e9)  # written once, and again at the interrupt
         with pytest.raises(KeyboardInterrupt):
             pw.consensus(X, ranks=[2, 3], n_runs=3, random_state=1, checkpoint=path)
     assert len(read_runs(path)[0].components) == 3

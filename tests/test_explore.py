@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -132,6 +133,9 @@ def test_takes_the_options_of_a_fit(X, options):
         assert all((fit.components[:2] == np.eye(2, 64)).all() for fit in (*found.results, found.free))
 
 
+MODULE = import_module("partwise.pages.explore")  # pw.pages.explore is the function
+
+
 def in_order(found):
     return along.LevelFits(found.sparsities, found.results, found.free).in_order()
 
@@ -140,18 +144,30 @@ def in_order(found):
     ("options", "message"),
     [
         ({"sparsities": []}, "sparsities is empty: give at least one number between 0 and 1"),
-        ({"sparsities": [(0.2, 0.4)]}, "sparsities contains (0.2, 0.4): give numbers between 0 and 1"),
+        ({"sparsities": [(0.2, 0.4)]}, "sparsities=(0.2, 0.4): give numbers between 0 and 1"),
         ({"sparsities": 1.5}, "sparsities=1.5 is outside [0, 1]"),
         ({"checkpoint": "fit.ckpt"}, "checkpoint belongs to one fit, but explore makes many: omit it"),
         ({"recipe": "l0", "recipe_params": {"nonzeros": 2}}, "recipe l0 does not accept 'sparsity'"),
         ({"part_shape": (5, 5)}, "do not fit images of 5 × 5 pixels"),
         ({"sample_names": ["a"]}, "1 sample names for 150 samples: give one for each"),
         ({"holdout": 1.0}, "holdout=1.0: give a share between 0 and 1"),
+        ({"holdout": 2}, "holdout=2: give a number"),
+        ({"path": 5}, "path=5: give the path of a file"),
+        ({"mask": np.ones(3)}, "mask has 3 True entries for 64 features: give one for each"),
+        ({"title": 5}, "title=5: give a string"),
+        ({"provenance": 5}, "provenance=5: give a dict"),
     ],
 )
-def test_wrong_arguments_are_refused(X, options, message):
+def test_wrong_arguments_are_refused(X, monkeypatch, options, message):
+    monkeypatch.setattr(MODULE, "fit_levels", lambda *args, **options: pytest.fail("a fit was made"))
     with pytest.raises(ValueError, match=re.escape(message)):
         pw.explore(X, 3, **({"sparsities": 0.5, "max_iter": 2} | options))
+
+
+def test_a_folder_that_does_not_exist_is_refused_before_the_fits(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(MODULE, "fit_levels", lambda *args, **options: pytest.fail("a fit was made"))
+    with pytest.raises(FileNotFoundError, match=r"page\.html"):
+        pw.explore(X, 3, 0.5, tmp_path / "none" / "page.html")
 
 
 def test_data_in_chunks_are_refused(X):
@@ -345,7 +361,7 @@ def test_command_writes_a_page(X, tmp_path, capsys, monkeypatch):
     assert told["files"] == {"page": "y.html"}
 
 
-@pytest.mark.parametrize("text", ["0.2:0.9", "a", "0.2:0.9:0"])
+@pytest.mark.parametrize("text", ["0.2:0.9", "a", "0.2:0.9:0", "0.2:0.9:-3", "a:b:c", "1.2"])
 def test_command_refuses_bad_ranges(text, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.ones((3, 3)))
@@ -355,6 +371,10 @@ def test_command_refuses_bad_ranges(text, capsys, tmp_path, monkeypatch):
         code = stop.code
     assert code == 2
     assert not (tmp_path / "x.html").exists()
+    told = (
+        "--sparsity 1.2 is outside [0, 1]" if text == "1.2" else f"'{text}': give a number from 0 to 1, or FIRST:LAST"
+    )
+    assert told in capsys.readouterr().err
 
 
 def test_digest_depends_on_values_alone(X):

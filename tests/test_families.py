@@ -51,7 +51,7 @@ def test_features_are_matched_by_name_on_what_all_models_have(rng):
     models[2] = models[2].iloc[:, 10:].assign(other=5.0)
     found = pw.match(models)
     assert adjusted_rand_score(np.concatenate(truth), np.concatenate(found.labels)) == 1
-    assert found.overlap == (10, 10, 1)
+    assert found.left_out == (10, 10, 1)
     assert found.feature_names.tolist() == [f"g{j}" for j in range(10, 80)]
     assert found[0].part.shape == (70,)
 
@@ -125,7 +125,10 @@ def test_programs_across_donors(donors, tmp_path):
     [
         ({"by": "age"}, "by='age' is not a column of adata.obs; columns are: donor"),
         ({"ranks": []}, "ranks is empty"),
-        ({"density_threshold": 0.0}, "fewer than two donors have programs"),
+        ({"density_threshold": 1e-12}, "fewer than two donors have programs"),
+        ({"density_threshold": 0.0}, "density_threshold=0.0 leaves out all components"),
+        ({"by": ["donor"]}, r"by=\['donor'\] is not a column"),
+        ({"layer": "zz"}, "layer='zz' does not exist; layers are: none"),
     ],
 )
 def test_bad_donors_are_refused(donors, change, message):
@@ -140,6 +143,9 @@ def test_donors_that_are_missing_or_alone(donors):
     lost = donors.copy()
     lost.obs["donor"] = lost.obs["donor"].astype(object).where(np.arange(180) > 4)
     with pytest.raises(ValueError, match="5 missing values"):
+        pw.cells.programs(lost, by="donor", ranks=2)
+    lost.X = None
+    with pytest.raises(ValueError, match=r"adata\.X is None: choose a layer"):
         pw.cells.programs(lost, by="donor", ranks=2)
     with pytest.raises(TypeError, match="not an AnnData"):
         pw.cells.programs(np.eye(3), by="donor", ranks=2)

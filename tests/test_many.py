@@ -387,3 +387,8 @@ def test_short_rows_are_not_cut_into_panels(X):
 
 def test_factorize_is_a_single_job():
     assert job_of(factorize).__name__ == "factorize"
+
+
+def test_a_run_without_a_rank_is_named(X):
+    with pytest.raises(ValueError, match="run 1 has no n_components"):
+        fit_many(X, [{"n_components": 2}, {}])

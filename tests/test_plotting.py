@@ -204,7 +204,7 @@ def test_an_exact_fit_has_no_logarithm(result):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([],), {}, "0 labels for 0 models"),
+        (([],), {}, "there is no model: give at least one"),
         (([1], ["a", "b"]), {}, "2 labels for 1 models"),
         ((np.eye(3),), {}, "there is no loss history: give a Result or a fitted estimator"),
         ((np.eye(3),), {"against": "hours"}, "against='hours' is not one of"),

@@ -196,12 +196,22 @@ def test_page_of_large_components_stays_small(rng):
         ({"shape": (5, 5)}, "components of shape (4, 12) do not fit images of 5 × 5 pixels"),
         ({"top": 0}, "top=0: give a whole number of at least 1"),
         ({"sample_names": ["a"]}, "1 sample names for 15 samples: give one for each"),
+        (
+            {"data": np.ones((15, 5))},
+            "data have 15 samples and 5 features, but the model has 15 samples and 12 features",
+        ),
+        (
+            {"data": np.ones((7, 12))},
+            "data have 7 samples and 12 features, but the model has 15 samples and 12 features",
+        ),
         ({"activations": [[1, 2, 3]]}, "activations have shape (1, 3): give samples × 4 components"),
     ],
 )
 def test_mismatched_arguments_are_rejected(model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         report(model, **options)
+    with pytest.raises(ValueError, match="there is no model: give at least one"):
+        report([])
 
 
 def test_single_sparsity_has_no_histogram(rng):

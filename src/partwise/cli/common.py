@@ -86,7 +86,7 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
 
     for name in options.data:
         if name.endswith(".pw"):
-            raise UsageError(f"{name} is a model, not data: `partwise show {name}` describes it")
+            raise UsageError(runs_in(name) or f"{name} is a model, not data: `partwise show {name}` describes it")
     names = ("mask", "row_names", "colour", "layer", "mask_var", "window", "hop")
     settings = {name: getattr(options, name) for name in names}
     if isinstance(origin, Sound) and options.data[0].lower().endswith(SOUNDS):
@@ -107,10 +107,28 @@ def load_matrix_model(path: str | os.PathLike[str]) -> Any:
     """Load a model; models of tensors are refused."""
     from ..estimators import load
 
+    runs = runs_in(path)
+    if runs is not None:
+        raise ValueError(runs)
     model = load(path)
     if not hasattr(model, "components_"):
         raise ValueError(f"{path} holds a {type(model).__name__}, a tensor model: use partwise.load in Python")
     return model
+
+
+def runs_in(path: str | os.PathLike[str]) -> str | None:
+    """A sentence about a file that holds the runs of a consensus; None if it does not."""
+    from ..runtime.archive import kind_of
+
+    try:
+        if kind_of(path) != "consensus":
+            return None
+    except (OSError, ValueError):
+        return None
+    return (
+        f"{path} holds the runs of a consensus: `partwise consensus DATA … --out {path} --at R` makes a model of the "
+        "components of rank R"
+    )
 
 
 def check_kept(table: Table) -> None:

@@ -10,7 +10,17 @@ from typing import Any
 from ..engine.options import FLAGS, Flag
 from ..runtime.files import replacing
 from ..runtime.untrusted import visible
-from .common import UsageError, add_data, add_verbosity, check_kept, described, facts_about, print_results, read_data
+from .common import (
+    UsageError,
+    add_data,
+    add_verbosity,
+    check_kept,
+    described,
+    facts_about,
+    print_results,
+    read_data,
+    runs_in,
+)
 from .model_options import add_flags, level
 from .outputs import PICTURES, add_force, check_targets, write_outputs
 from .select import components
@@ -72,17 +82,26 @@ def add_options(parser: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, run, write, print."""
     from ..selection import consensus
+    from ..selection.clustering import as_threshold
+    from ..selection.consensus import as_shape
 
     ranks = sorted(set(chain.from_iterable(options.ranks)))
     if options.at is None and options.model_out is not None:
         raise UsageError("--model-out needs --at, the rank whose components to write")
     if options.at is not None and options.at not in ranks:
         raise UsageError(f"--at {options.at} is not one of --ranks: {', '.join(map(str, ranks))}")
-    model = options.model_out
+    try:
+        as_threshold(options.density)
+        as_shape(options.sparsity, options.features_per_part)
+    except ValueError as error:
+        raise UsageError(error) from error
+    model, continued = options.model_out, options.out is not None and runs_in(options.out) is not None
     if options.at is not None and model is None and options.out is not None:
         model = Path(options.out).with_name(f"{Path(options.out).stem}-{options.at}.pw")
+    if None not in (model, options.out) and Path(model).resolve() == Path(options.out).resolve():
+        raise UsageError(f"two outputs are the same file ({options.out}): choose another --model-out")
     wanted: dict[str, Any] = {
-        "runs": (None if unfinished(options.out) else options.out, (".pw",)),
+        "runs": (None if continued else options.out, (".pw",)),
         "model": (model, (".pw",)),
         "picture": (options.png, PICTURES),
         "page": (options.html, (".html", ".htm")),
@@ -91,9 +110,8 @@ def run(options: argparse.Namespace) -> int:
     table = read_data(options)
     check_kept(table)
     given = {name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None}
-    if options.out is not None and options.force and not unfinished(options.out):
-        Path(options.out).unlink(missing_ok=True)
     given |= {"sparsity": options.sparsity, "checkpoint": options.out, "verbose": int(not options.quiet)}
+    given["overwrite"] = options.force and not continued
     try:
         found = consensus(table, ranks, options.n_runs, **given)
     except ValueError as error:
@@ -112,16 +130,6 @@ def run(options: argparse.Namespace) -> int:
     facts = {**facts_about(table), "rows": found.rows, **({} if programs is None else about(programs))}
     print_results(options, facts, lines, saved | files)
     return 0 if files == left else 1
-
-
-def unfinished(path: str | None) -> bool:
-    """Whether a file holds runs to continue from."""
-    from ..runtime.archive import kind_of
-
-    try:
-        return path is not None and bool(kind_of(path) == "consensus")
-    except (OSError, ValueError):
-        return False
 
 
 def about(programs: Any) -> dict[str, Any]:

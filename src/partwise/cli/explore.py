@@ -58,12 +58,15 @@ def sparsities(text: str) -> list[float]:
     """A sparsity, "0.7", or a range with both ends and the number of levels, "0.2:0.9:15"."""
     import numpy as np
 
-    ends = text.split(":")
-    if len(ends) not in (1, 3):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number, or FIRST:LAST:COUNT such as 0.2:0.9:15")
-    if len(ends) == 1:
-        return [float(text)]
-    found: list[float] = np.linspace(float(ends[0]), float(ends[1]), int(ends[2])).round(6).tolist()
+    try:
+        first, last, count = text.split(":") if ":" in text else (text, text, "1")
+        if int(count) < 1:
+            raise ValueError
+        found: list[float] = np.linspace(float(first), float(last), int(count)).round(6).tolist()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: give a number from 0 to 1, or FIRST:LAST:COUNT such as 0.2:0.9:15"
+        ) from None
     return found
 
 
@@ -75,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
     targets = check_targets(options, {"page": (options.html, (".html", ".htm"))})
     options.sparsity_file = options.resume_from = None
     try:
-        levels = as_sparsities(LEVELS if options.sparsity is None else chain.from_iterable(options.sparsity))
+        levels = as_sparsities(
+            LEVELS if options.sparsity is None else chain.from_iterable(options.sparsity), "sparsity"
+        )
     except ValueError as error:
         raise UsageError(error) from error
     model = build_model(options, levels[-1])

@@ -84,10 +84,15 @@ def add_options(parser: Any) -> None:
 
 def components(text: str) -> list[int]:
     """A number of components, "5", or a range, "2:10" or "10:50:10", both ends included."""
-    numbers = [int(number) for number in text.split(":")]
-    first, last, step = numbers if len(numbers) == 3 else (numbers[0], numbers[-1], 1)
-    if len(numbers) > 3 or not 1 <= first <= last or step < 1:
-        raise ValueError
+    try:
+        numbers = [int(number) for number in text.split(":")]
+        first, last, step = numbers if len(numbers) == 3 else (numbers[0], numbers[-1], 1)
+        if len(numbers) > 3 or not 1 <= first <= last or step < 1:
+            raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: give a whole number of at least 1, or a range FIRST:LAST or FIRST:LAST:STEP such as 10:50:10"
+        ) from None
     return list(range(first, last + 1, step))
 
 
@@ -97,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
     targets = check_targets(options, {"table": (options.out, (".csv", ".tsv")), "picture": (options.png, PICTURES)})
     try:
-        levels = search.as_levels(options.sparsity)
+        levels = search.as_levels(options.sparsity, "sparsity")
     except ValueError as error:
         raise UsageError(error) from error
     table = read_data(options)

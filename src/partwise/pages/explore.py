@@ -16,10 +16,10 @@ from ..engine.loop import Callback, Result
 from ..engine.options import TABLE
 from ..engine.origins import Origin, Sound
 from ..engine.summary import Summary, summary
-from ..engine.validation import as_count, as_generator, as_penalty, as_verbosity, seed_of
+from ..engine.validation import as_count, as_generator, as_path, as_penalty, as_verbosity, seed_of
 from ..estimators import SparseNMF
 from ..plotting.looks import look_of
-from ..runtime.files import replacing
+from ..runtime.files import check_replaceable, replacing
 from ..selection.heldout import Observed, hold_out
 from ..selection.levels import LevelFits, as_sparsities, fit_levels
 from ..selection.search import as_share
@@ -128,6 +128,8 @@ def explore(
     ([0.5, 0.7], True)
     """
     levels = as_sparsities(sparsities)
+    share = None if holdout is None else as_share(holdout)
+    check_page(path, title, provenance)
     model = SparseNMF(n_components, sparsity=levels[-1], **options)
     for name in ("checkpoint", "resume_from"):
         if getattr(model, name) is not None:
@@ -145,8 +147,8 @@ def explore(
         path_of = fits_of(model, levels, rng, callback, advance)
         fits = path_of(data)
         errors = None
-        if holdout is not None:
-            split = hold_out(Observed.of(data, False, None), as_share(holdout), rng)
+        if share is not None:
+            split = hold_out(Observed.of(data, False, None), share, rng)
             errors = [split.measured(composed(fit), fit.loss) for _, fit in path_of(split.seen).in_order()]
     asked = {"n_components": n_components, "sparsities": [*levels], "holdout": holdout, **options}
     asked = {name: value for name, value in asked.items() if value is not None}
@@ -167,6 +169,17 @@ def explore(
         held = np.array([e for e, (asked, _) in zip(errors, fits.in_order(), strict=True) if asked is not None])
     found = np.array([fit.relative_error for fit in fits.results])
     return Exploration(fits.sparsities, fits.results, fits.free, fits.natural, found, held, page)
+
+
+def check_page(path: object, title: object, provenance: object) -> None:
+    """Refuse what could not be written or shown on the page, before any fit."""
+    target = as_path(path, "path")
+    if target is not None:
+        check_replaceable(target)
+    if title is not None and not isinstance(title, str):
+        raise ValueError(f"title={title!r}: give a string")
+    if provenance is not None and not isinstance(provenance, Mapping):
+        raise ValueError(f"provenance={provenance!r}: give a dict of facts, {{name: text}}")
 
 
 def described(

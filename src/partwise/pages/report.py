@@ -96,6 +96,7 @@ def report(
             given["activations"] = np.asarray(activations)
             given["n_samples"] = len(given["activations"]) if known.n_samples is None else known.n_samples
         known = replace(known, **{name: value for name, value in given.items() if value is not None})
+        check_samples(X, known)
         look = look_of(known, shape, kind=kind, mask=mask)
         shown.append(Pictures(known, look, X, f"m{k}-" if len(named) > 1 else ""))
     usual = f"{shown[0].known.n_components} parts" if len(shown) == 1 else f"{len(shown)} models"
@@ -124,6 +125,17 @@ def as_samples(data: Any) -> Matrix:
     if isinstance(found, Chunked):
         raise ValueError("data needs X in memory: give an array or a sparse matrix")
     return found
+
+
+def check_samples(X: Matrix | None, known: Summary) -> None:
+    """Refuse data that are not those of the model."""
+    if X is None:
+        return
+    samples, features = X.shape
+    fitted = known.n_samples if known.activations is None else len(known.activations)
+    if features != known.n_features or fitted not in (None, samples):
+        model = f"{'' if fitted is None else f'{fitted} samples and '}{known.n_features} features"
+        raise ValueError(f"data have {samples} samples and {features} features, but the model has {model}: give its X")
 
 
 def details(pictures: Pictures, top: int, facts: Mapping[str, str], alone: bool) -> str:

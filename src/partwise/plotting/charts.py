@@ -79,8 +79,10 @@ def as_named(models: object, labels: Sequence[str] | None) -> list[tuple[str, Su
     models = list(models) if isinstance(models, list | tuple) else [models]
     if labels is None:
         labels = [""] if len(models) == 1 else [f"fit {k}" for k in range(len(models))]
-    if not models or len(labels) != len(models):
-        raise ValueError(f"{len(labels)} labels for {len(models)} models: give one per model, and at least one model")
+    if not models:
+        raise ValueError("there is no model: give at least one")
+    if len(labels) != len(models):
+        raise ValueError(f"{len(labels)} labels for {len(models)} models: give one per model")
     return [(str(label), summary(model)) for label, model in zip(labels, models, strict=True)]
 
 

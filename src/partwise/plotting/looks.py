@@ -192,6 +192,10 @@ def look_of(
         if shape[2:] == (3,) and mask is None and not isinstance(summary.origin, Brain):
             kind = "images"
     as_choice(kind, "kind", (*KINDS.values(), "bars"))
+    if kind in ("bars", "lines") and mask is not None and np.count_nonzero(mask) != summary.n_features:
+        raise ValueError(
+            f"mask has {np.count_nonzero(mask)} True entries for {summary.n_features} features: give one for each"
+        )
     if kind == "bars":
         return Bars(summary, as_count(top, "top"))
     if kind == "lines":

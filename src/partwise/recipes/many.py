@@ -58,6 +58,9 @@ def fit_many(
     options = {name: option.default for name, option in TABLE.items()} | shared
     data = as_matrix(X, cast(Keywords, options))
     listed = [{**shared, **run} for run in runs]
+    lacking = [number for number, run in enumerate(listed) if "n_components" not in run]
+    if lacking:
+        raise ValueError(f"run {lacking[0]} has no n_components: give it in each run, or as a keyword of all")
     ranks = [as_count(run["n_components"], "n_components") for run in listed]
     starts = [partial(start, data, **run) for run in listed]
     return side_by_side(starts, at_once(data, max(ranks, default=1)), done)

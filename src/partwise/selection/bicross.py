@@ -23,8 +23,7 @@ def heldout_error(data: Matrix | Chunked, rank: int, share: float, seed: int, op
     The other samples and features are fitted. The components at the held-out features come from the fitted samples, and
     the activations of the held-out samples from the fitted features, both by nonnegative least squares.
     """
-    if isinstance(data, Chunked | Missing):
-        raise ValueError("holdout= needs X in memory and without missing entries: leave it out, or give a subset of X")
+    check_block(data, share)
     X = data.matrix.tocsr() if hasattr(data.matrix, "tocsr") else data.matrix
     rng = np.random.default_rng([seed, 0])  # one block for all ranks
     rows, columns = (split(n, share, rng) for n in data.shape)
@@ -38,10 +37,16 @@ def heldout_error(data: Matrix | Chunked, rank: int, share: float, seed: int, op
     return float(np.sqrt(block.squared_error(factors) / block.sqnorm)) if block.sqnorm else float("nan")
 
 
+def check_block(data: Matrix | Chunked, share: float) -> None:
+    """Refuse data of which no block can be held out."""
+    if isinstance(data, Chunked | Missing):
+        raise ValueError("holdout= needs X in memory and without missing entries: leave it out, or give a subset of X")
+    if min(data.shape) < 2:
+        raise ValueError(f"holdout={share:g} holds out samples and features, but X has only 1 of one: leave it out")
+
+
 def split(n: int, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices that are held out, and the others: at least one of each."""
-    if n < 2:
-        raise ValueError(f"holdout={share:g} holds out samples and features, but X has only {n} of one: leave it out")
     order = rng.permutation(n)
     held = min(max(round(share * n), 1), n - 1)
     return np.sort(order[:held]), np.sort(order[held:])

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 from sklearn.metrics.pairwise import euclidean_distances
 
+from ..engine.validation import as_amount
 from ..runtime.threads import controller
 from ..statistics import Array
 
@@ -63,6 +64,14 @@ def medians(unit: Array, labels: Array, rank: int) -> Array:
     for j in np.flatnonzero(~found.any(axis=1)):
         found[j] = unit[labels == j].mean(axis=0)
     return found
+
+
+def as_threshold(value: object) -> float:
+    """Validate ``density_threshold``, a positive number."""
+    threshold = as_amount(value, "density_threshold")
+    if not threshold:
+        raise ValueError(f"density_threshold={value!r} leaves out all components: give a number from above 0 to 2")
+    return threshold
 
 
 def check_kept(density: Array, threshold: float, rank: int) -> None:

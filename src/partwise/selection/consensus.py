@@ -10,15 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_data, checksum
+from ..data import Chunked, Matrix, as_data, checksum
 from ..engine.names import named
 from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
-from ..engine.validation import Seed, as_amount, as_bytes, as_choice, as_count, as_generator, as_path, as_verbosity
+from ..engine.validation import (
+    Seed,
+    as_amount,
+    as_bytes,
+    as_choice,
+    as_count,
+    as_generator,
+    as_path,
+    as_switch,
+    as_verbosity,
+)
 from ..projections import AtMost
 from ..runtime.packing import packed
 from ..statistics import Array
-from .bicross import heldout_error
+from .bicross import check_block, heldout_error
 from .programs import Shape
 from .runs import Saver, as_single, fit_runs, resumed
 from .search import as_level, as_ranks, as_share
@@ -26,6 +36,7 @@ from .stability import Consensus, row
 
 TOPIC = re.compile(r"iter(\d+)_topic\d+")  # how cNMF names the rows of stacked spectra
 TOL = 0.05  # benchmarks/consensus.py: the mean objective is below that of scikit-learn at cNMF's tol=1e-4
+FIT_ONLY = re.compile(r"set (missing|negative)='\w+' to fit [^,]*, or ")
 PRECISIONS = ("same", "single")
 
 
@@ -45,6 +56,7 @@ def consensus(
     memory_limit: int | str | None = None,
     random_state: Seed = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     verbose: int = 0,
 ) -> Consensus:
     """Fit each rank from many starts, and find the components that recur.
@@ -78,6 +90,8 @@ def consensus(
     checkpoint : path, optional
         File to which finished runs are written. The same call resumes from it, also with more ranks or runs. It is a
         file that `partwise.load` reads.
+    overwrite : bool
+        Do not resume from a file that is there, but replace it when the first run has finished.
     verbose : int
         1 shows a progress line.
 
@@ -104,7 +118,9 @@ def consensus(
     share = None if holdout is None else as_share(holdout)
     as_verbosity(verbose)
     matrix, samples, features = named(X)
-    data = as_data(matrix, as_bytes(memory_limit, "memory_limit"))
+    data = checked(matrix, as_bytes(memory_limit, "memory_limit"))
+    if share is not None:
+        check_block(data, share)
     options = {
         "sparsity": wanted_shape,
         "init": init,
@@ -116,13 +132,12 @@ def consensus(
     shape = packed(wanted_shape, "sparsity", {}, {"AtMost": AtMost})
     settings = {**options, "sparsity": shape, "precision": precision, "X": checksum(data) if path else ""}
     seed = int(rng.integers(2**31))
-    runs = resumed(path, settings, seed, random_state is not None)
+    runs = resumed(path, settings, seed, random_state is not None, as_switch(overwrite, "overwrite"))
     wanted = [(rank, number) for number in range(n_runs) for rank in asked]
     left = [run for run in wanted if run not in runs.components]
     names = {"features": features, "samples": samples}
     header = {key: None if values is None else list(values) for key, values in names.items()}
     saver = Saver(path, runs, lambda: {"names": header, "rows": None, "ranks": asked, "n_runs": n_runs})
-    saver(force=True)  # fail now, not after the first fits, if the path is not writable
     line = counting_line("consensus", len(wanted), len(wanted) - len(left))
     with line if verbose else nullcontext(lambda: None) as advance:
 
@@ -130,7 +145,10 @@ def consensus(
             saver()
             advance()
 
-        fit_runs(run_data, runs, left, {**options, "n_threads": n_threads}, done)
+        try:
+            fit_runs(run_data, runs, left, {**options, "n_threads": n_threads}, done)
+        finally:  # also after Ctrl-C
+            saver(force=True)
     spectra = {rank: runs.spectra(rank, n_runs) for rank in asked}
     rows = [row(data, rank, spectra[rank], wanted_shape) for rank in asked]
     for one in rows:
@@ -175,7 +193,7 @@ def from_spectra(
     [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     """
     matrix, samples, features = named(X)
-    data, shape = as_data(matrix), as_shape(sparsity, features_per_part)
+    data, shape = checked(matrix), as_shape(sparsity, features_per_part)
     grouped = by_rank(spectra, rank)
     for k, stacked in grouped.items():
         if stacked.shape[1] != data.shape[1]:
@@ -184,6 +202,8 @@ def from_spectra(
             raise ValueError(
                 f"spectra of rank {k} have {len(stacked)} rows: give {k} for each of at least two runs, run by run"
             )
+        if not stacked.any():
+            raise ValueError(f"spectra of rank {k} are all zero: there is nothing to cluster")
     if features is None and hasattr(spectra, "columns"):
         features = named(spectra).features
     rows = [row(data, k, grouped[k], shape) for k in sorted(grouped)]
@@ -193,11 +213,23 @@ def from_spectra(
 consensus.from_spectra = from_spectra  # type: ignore[attr-defined]
 
 
+def checked(X: Any, memory_limit: int | None = None) -> Matrix | Chunked:
+    """X as data, all of whose values are known to be finite and nonnegative."""
+    try:
+        data = as_data(X, memory_limit)
+        data.check()
+    except ValueError as error:  # it advises options of a fit
+        raise ValueError(FIT_ONLY.sub("", str(error))) from error
+    return data
+
+
 def by_rank(spectra: Any, rank: int | None) -> dict[int, Array]:
     """Stacked components by rank."""
+    if isinstance(spectra, str) or (isinstance(spectra, Mapping | Sequence) and not spectra):
+        raise ValueError(f"spectra={spectra!r}: give the components of at least two runs, as arrays of numbers")
     if isinstance(spectra, Mapping):
         return {as_count(k, "rank"): as_matrix(v, "spectra", "runs · rank × features") for k, v in spectra.items()}
-    if isinstance(spectra, Sequence) and not isinstance(spectra, str) and len(np.shape(spectra[0])) == 2:
+    if isinstance(spectra, Sequence) and len(np.shape(spectra[0])) == 2:
         arrays = [as_matrix(one, "spectra", "rank × features") for one in spectra]
         kinds = sorted({len(one) for one in arrays})
         return {k: np.concatenate([one for one in arrays if len(one) == k]).astype(float) for k in kinds}
@@ -222,7 +254,7 @@ def as_runs(value: object) -> int:
 def as_shape(sparsity: Any, features_per_part: Any) -> Shape:
     """The set that components are projected to."""
     if features_per_part is None:
-        return as_level(sparsity)
+        return as_level(sparsity, "sparsity")
     if sparsity is not None:
         raise ValueError(f"sparsity={sparsity!r} and features_per_part={features_per_part!r}: give one of them")
     return AtMost(as_count(features_per_part, "features_per_part"))

@@ -61,7 +61,7 @@ class Families:
         For each model, the number of the family of each of its components.
     feature_names : array or None
         The features that all models have, in the order of the parts.
-    overlap : list of int
+    left_out : tuple of int
         For each model, the number of its features that are not used because another model does not have them.
     """
 
@@ -69,7 +69,7 @@ class Families:
     labels: list[Array]
     groups: list[Any]
     feature_names: Array | None = None
-    overlap: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.families)
@@ -166,12 +166,12 @@ def match(
     whose = list(range(len(models))) if groups is None else list(groups)
     if len(whose) != len(models):
         raise ValueError(f"{len(whose)} groups for {len(models)} models: give one for each")
-    parts, names, overlap = on_shared_features([components_of(model) for model in models], by)
+    parts, names, left_out = on_shared_features([components_of(model) for model in models], by)
     spectra = np.concatenate([unit_rows(one) for one in parts])
     owner = np.repeat(np.arange(len(parts)), [len(one) for one in parts])
     compared = unit_rows(np.concatenate([specificity(one) for one in parts]))
     labels = joined(compared @ compared.T, owner, least)
-    return collected(spectra, compared, owner, labels, whose, names, overlap)
+    return collected(spectra, compared, owner, labels, whose, names, left_out)
 
 
 def components_of(model: Any) -> tuple[Array, Array | None]:
@@ -244,7 +244,7 @@ def collected(
     labels: Array,
     groups: list[Any],
     names: Array | None,
-    overlap: tuple[int, ...],
+    left_out: tuple[int, ...],
 ) -> Families:
     """The families of these labels, those of largest coverage and most members first."""
     count = int(labels.max()) + 1
@@ -261,4 +261,4 @@ def collected(
     order = sorted(range(count), key=lambda k: (-found[k].coverage, -len(found[k].members), k))
     place = np.argsort(order)
     split = np.split(place[labels], start[1:])
-    return Families([found[k] for k in order], split, groups, names, overlap)
+    return Families([found[k] for k in order], split, groups, names, left_out)

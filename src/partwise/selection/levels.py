@@ -115,20 +115,18 @@ def matched(result: Result, before: Result) -> Result:
     return replace(result, factors=[np.asfortranarray(f[:, order]) for f in result.factors], middle=middle, states=[])
 
 
-def as_sparsities(values: float | Iterable[float]) -> tuple[float, ...]:
+def as_sparsities(values: float | Iterable[float], name: str = "sparsities") -> tuple[float, ...]:
     """Validate sparsities, and return them from low to high, each once."""
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    found = sorted({as_number(value) for value in listed})
+    found = sorted({as_number(value, name) for value in listed})
     if not found:
-        raise ValueError("sparsities is empty: give at least one number between 0 and 1")
+        raise ValueError(f"{name} is empty: give at least one number between 0 and 1")
     return tuple(found)
 
 
-def as_number(value: Any) -> float:
+def as_number(value: Any, name: str) -> float:
     """Validate one sparsity, which must be a number."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise ValueError(
-            f"sparsities contains {value!r}: give numbers between 0 and 1; the fit without a constraint is included"
-        )
-    (level,) = as_columns(float(value), 1, name="sparsities")
+        raise ValueError(f"{name}={value!r}: give numbers between 0 and 1; the fit without a constraint is included")
+    (level,) = as_columns(float(value), 1, name=name)
     return float(cast(Hoyer, level).sparsity)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -17,6 +18,7 @@ from ..engine.loop import Result
 from ..engine.natural import no_advice
 from ..recipes.many import fit_many
 from ..runtime.archive import UnreadableError, read, write
+from ..runtime.files import check_replaceable
 from ..runtime.interrupts import interrupts
 from ..statistics import Array
 
@@ -127,11 +129,16 @@ def read_runs(path: str | os.PathLike[str]) -> tuple[Runs, dict[str, Any]]:
     return runs, header
 
 
-def resumed(path: Path | None, settings: dict[str, Any], seed: int, random_state_given: bool) -> Runs:
-    """The runs of a checkpoint that belongs to the same settings, or none if there is no such file yet."""
+def resumed(
+    path: Path | None, settings: dict[str, Any], seed: int, random_state_given: bool, overwrite: bool = False
+) -> Runs:
+    """The runs of a checkpoint that belongs to the same settings, or none if there is no such file yet.
+
+    With ``overwrite``, a file that is there does not count.
+    """
     settings = json.loads(json.dumps(settings))  # as a file returns them
     fresh = Runs(settings, seed)
-    if path is None or not os.path.exists(path):
+    if path is None or overwrite or not os.path.exists(path):
         return fresh
     name = f"checkpoint={os.fspath(path)!r}"
     try:
@@ -148,21 +155,37 @@ def resumed(path: Path | None, settings: dict[str, Any], seed: int, random_state
 
 
 class Saver:
-    """Writes a checkpoint, but spends at most about a tenth of the time on it."""
+    """Writes a checkpoint when there are new runs, but spends at most about a tenth of the time on it.
+
+    The file is untouched until then, but `ValueError` is raised at once if it could not be written.
+    """
 
     def __init__(self, path: Path | None, runs: Runs, more: Callable[[], dict[str, Any]]) -> None:
         self.path, self.runs, self.more = path, runs, more
-        self.wait = 0.0
+        self.wait, self.saved = 0.0, len(runs.components)
         self.last = monotonic()
+        if path is not None:
+            with self.explained():
+                check_replaceable(path)
 
-    def __call__(self, complete: bool = False, force: bool = False) -> None:
-        """Write the file, unless it was written a moment ago."""
+    def __call__(self, force: bool = False) -> None:
+        """Write the file if there are new runs, unless it was written a moment ago."""
         now = monotonic()
-        if self.path is None or not (force or complete or now - self.last >= self.wait):
+        new = len(self.runs.components) > self.saved
+        if self.path is None or not new or not (force or now - self.last >= self.wait):
             return
-        try:
-            write_runs(self.path, self.runs, self.more(), complete)
-        except OSError as error:
-            raise ValueError(f"checkpoint={os.fspath(self.path)!r} cannot be written: {error.strerror}") from error
+        with self.explained():
+            write_runs(self.path, self.runs, self.more(), complete=False)
+        self.saved = len(self.runs.components)
         self.last = monotonic()
         self.wait = IDLE * (self.last - now)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say which file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path or '')!r} cannot be written: {error.strerror}"
+            ) from error

@@ -190,33 +190,31 @@ def listed(values: object) -> list[Any]:
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
 
 
-def as_ranks(ranks: int | Iterable[int]) -> list[int]:
+def as_ranks(ranks: int | Iterable[int], name: str = "ranks") -> list[int]:
     """Sorted unique ranks."""
-    found = sorted({as_count(rank, "ranks") for rank in listed(ranks)})
+    found = sorted({as_count(rank, name) for rank in listed(ranks)})
     if not found:
-        raise ValueError("ranks is empty: give at least one rank")
+        raise ValueError(f"{name} is empty: give at least one rank")
     return found
 
 
-def as_levels(sparsities: Level | Iterable[Level]) -> tuple[Level, ...]:
+def as_levels(sparsities: Level | Iterable[Level], name: str = "sparsities") -> tuple[Level, ...]:
     """Unique sparsities from low to high, None first."""
-    found = {as_level(value) for value in listed(sparsities)}
+    found = {as_level(value, name) for value in listed(sparsities)}
     if not found:
-        raise ValueError("sparsities is empty: give at least one; None means unconstrained")
+        raise ValueError(f"{name} is empty: give at least one; None means unconstrained")
     return tuple(sorted(found, key=path_order))
 
 
-def as_level(value: Any) -> Level:
+def as_level(value: Any, name: str = "sparsities") -> Level:
     """Validate one sparsity: None, a float, or a (lo, hi) tuple."""
     if value is None:
         return None
     if isinstance(value, list | np.ndarray) and np.ndim(value):
-        raise ValueError(
-            f"sparsities contains {value!r}: one sparsity per part does not fit all ranks; an interval is a tuple"
-        )
+        raise ValueError(f"{name}={value!r}: one sparsity per part does not fit all ranks; an interval is a tuple")
     if not isinstance(value, tuple | numbers.Real):
-        raise ValueError(f"sparsities contains {value!r}: give None, numbers, or intervals (lo, hi)")
-    (level,) = as_columns(cast(Level, value), 1, name="sparsities")
+        raise ValueError(f"{name}={value!r}: give None, numbers, or intervals (lo, hi)")
+    (level,) = as_columns(cast(Level, value), 1, name=name)
     return (level.lo, level.hi) if isinstance(level, HoyerBetween) else cast(Hoyer, level).sparsity
 
 

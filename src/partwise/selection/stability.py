@@ -17,6 +17,7 @@ from ..projections import AtMost
 from ..runtime.packing import unpacked
 from ..runtime.untrusted import UnreadableError
 from ..statistics import Array
+from .clustering import as_threshold
 from .connectivity import Connectivity, connectivity
 from .programs import Programs, Shape, assemble
 from .runs import Runs, read_runs, write_runs
@@ -97,7 +98,7 @@ class Consensus:
         rank = as_count(rank, "rank")
         if rank not in self.spectra:
             raise ValueError(f"rank={rank} was not fitted; ranks are {', '.join(map(str, self.ranks))}")
-        threshold = as_amount(density_threshold, "density_threshold", np.inf)
+        threshold = as_threshold(density_threshold)
         size = as_amount(local_neighborhood_size, "local_neighborhood_size", 1)
         names = (self.sample_names, self.feature_names)
         return assemble(self._data(X), self.spectra[rank], rank, threshold, size, self.sparsity, names)

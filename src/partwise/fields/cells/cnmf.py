@@ -21,6 +21,7 @@ from partwise.io.table import extra
 from partwise.runtime.files import replacing
 from partwise.selection.consensus import TOL, from_spectra
 from partwise.selection.runs import as_single, fit_each
+from partwise.selection.search import as_ranks, listed
 
 from .counts import Prepared, moments, prepared, whole
 from .frames import read_frame, write_frame
@@ -125,6 +126,8 @@ class cNMF:  # noqa: N801 (its name)
         """
         as_choice(beta_loss, "beta_loss", ("frobenius",))
         as_choice(init, "init", ("random", "nndsvd"))
+        asked = listed(components)
+        ranks = as_ranks(asked, "components")
         if alpha_usage or alpha_spectra:
             raise ValueError(
                 f"alpha_usage={alpha_usage}, alpha_spectra={alpha_spectra}: penalties are not available; "
@@ -139,7 +142,7 @@ class cNMF:  # noqa: N801 (its name)
             ready = with_tpm(ready, *counts_of(tpm_fn)[::2])
         self._ready = ready
         self._write_prepared(ready)
-        self._write_plan(components, as_count(n_iter, "n_iter"), seed)
+        self._write_plan(ranks, len(asked), as_count(n_iter, "n_iter"), seed)
         settings = CNMF | {"init": init, "max_iter": as_count(max_NMF_iter, "max_NMF_iter"), "beta_loss": beta_loss}
         with replacing(self.paths["nmf_run_parameters"]) as fresh:
             fresh.write_text(json.dumps(settings | {"l1_ratio": 0.0}), encoding="utf-8")  # JSON is YAML
@@ -149,13 +152,16 @@ class cNMF:  # noqa: N801 (its name)
 
         Each run is written when it is finished. ``skip_completed_runs`` leaves out those whose files exist.
         """
+        total = as_count(total_workers, "total_workers")
+        if not isinstance(worker_i, int | np.integer) or not 0 <= worker_i < total:
+            raise ValueError(f"worker_i={worker_i!r}: give a number from 0 to total_workers - 1 = {total - 1}")
         plan = read_frame(self.paths["nmf_replicate_parameters"])
         jobs = [(int(row.n_components), int(row.iter), int(row.nmf_seed)) for row in plan.itertuples()]
         if skip_completed_runs:
             jobs = [job for job in jobs if not os.path.exists(self.paths["iter_spectra"] % job[:2])]
         settings = json.loads(Path(self.paths["nmf_run_parameters"]).read_text(encoding="utf-8"))
         ready = self._prepared()
-        mine = jobs[worker_i::total_workers]
+        mine = jobs[worker_i::total]
         options = {"init": settings["init"], "max_iter": settings["max_iter"], "tol": TOL}
         keywords = [{"n_components": k, "random_state": seed} for k, _, seed in mine]
 
@@ -168,8 +174,7 @@ class cNMF:  # noqa: N801 (its name)
 
     def combine(self, components: int | Iterable[int] | None = None, skip_missing_files: bool = False) -> None:
         """Stack the runs of each rank in one file. Only needed by other programs: `consensus` finds the runs itself."""
-        asked = self._ranks() if components is None else np.atleast_1d(np.asarray(components)).tolist()
-        for k in asked:
+        for k in self._ranks() if components is None else as_ranks(components, "components"):
             write_frame(self._stacked(k, skip_missing_files), self.paths["merged_spectra"] % k)
 
     def k_selection_plot(self, close_fig: bool = False) -> Any:
@@ -211,6 +216,7 @@ class cNMF:  # noqa: N801 (its name)
         does, instead of exactly. The density is computed anew for each ``local_neighborhood_size``.
         """
         as_choice(refit, "refit", ("exact", "cnmf"))
+        k = as_count(k, "k")
         ready = self._prepared()
         spectra = self._stacked(k, skip_missing=True)
         found = from_spectra(spectra.to_numpy(), ready.matrix, rank=k)
@@ -270,10 +276,8 @@ class cNMF:  # noqa: N801 (its name)
             frame.index = pd.Index([f"iter{i}_topic{t + 1}" for t in range(k)])
         return pd.concat(found.values())
 
-    def _write_plan(self, components: int | Iterable[int], n_iter: int, seed: int | None) -> None:
-        listed = [components] if isinstance(components, int) else list(components)
-        ranks = sorted({as_count(k, "components") for k in listed})
-        seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, len(listed) * n_iter)  # cNMF's
+    def _write_plan(self, ranks: list[int], asked: int, n_iter: int, seed: int | None) -> None:
+        seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, asked * n_iter)  # cNMF's, repeated ranks included
         rows = [
             [k, i, int(seeds[place]), os.path.exists(self.paths["iter_spectra"] % (k, i))]
             for place, (k, i) in enumerate(product(ranks, range(n_iter)))

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from partwise.engine.validation import as_amount, as_choice, warn_user
+from partwise.engine.validation import as_choice, warn_user
 from partwise.io.h5ad import gene_mask
 from partwise.io.table import Table
 from partwise.io.write_h5ad import all_genes
 from partwise.selection import Consensus, Programs
 from partwise.selection import consensus as consensus_of
+from partwise.selection.clustering import as_threshold
 from partwise.selection.search import as_ranks
 
-from .counts import Prepared, prepared
+from .counts import Prepared, counts_in, prepared
 from .tables import Tables, of_rows, tables
 
 REFITS = ("exact", "cnmf")
@@ -185,18 +186,12 @@ def consensus(
     >>> found.at(3).top_genes(10).shape, adata.obsm["X_cnmf"].shape
     ((10, 3), (60, 3))
     """
-    if not hasattr(adata, "obsm"):
-        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.consensus for arrays")
-    if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
+    X = counts_in(adata, layer)
     as_choice(refit, "refit", REFITS)
     ranks = as_ranks(ranks)
-    as_amount(density_threshold, "density_threshold", np.inf)
+    as_threshold(density_threshold)
     if at is not None and at not in ranks:
         raise ValueError(f"at={at!r} is not one of the ranks {', '.join(map(str, ranks))}")
-    X = adata.X if layer is None else adata.layers[layer]
-    if X is None:
-        raise ValueError("adata.X is None: choose a layer")
     mask = gene_mask(adata.var, mask_var)
     only = None if mask is None else adata.var_names[mask]
     ready = prepared(X, adata.obs_names, adata.var_names, n_top_genes, only, check_counts)

@@ -63,9 +63,22 @@ def prepared(
     if empty.any():
         raise ValueError(
             f"{np.count_nonzero(empty)} cells have no counts of the {len(chosen)} genes that are factorized, first "
-            f"{cells[empty][0]!r}: remove these cells, or raise n_top_genes"
+            f"{cells[empty][0]!r}: remove these cells, or "
+            + ("raise n_top_genes" if only is None else "use more genes")
         )
     return Prepared(matrix, tpm, chosen, mean, np.sqrt(variance), cells, genes)
+
+
+def counts_in(adata: Any, layer: str | None) -> Any:
+    """The counts of an AnnData object: ``X`` or a layer."""
+    if not hasattr(adata, "obsm"):
+        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.consensus for arrays")
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
+    X = adata.X if layer is None else adata.layers[layer]
+    if X is None:
+        raise ValueError("adata.X is None: choose a layer")
+    return X
 
 
 def as_counts(counts: Any, check: bool) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from partwise.engine.validation import as_amount
 from partwise.io.table import Table
 from partwise.selection import Families, match
 from partwise.selection import consensus as consensus_of
+from partwise.selection.clustering import as_threshold
 from partwise.selection.search import as_ranks
 
-from .counts import as_counts, moments, overdispersed, prepared, scaled_rows
+from .counts import as_counts, counts_in, moments, overdispersed, prepared, scaled_rows
 
 
 def programs(
@@ -55,25 +55,35 @@ def programs(
     key_added : str
         Name of the results: ``varm[key]`` has the mean program of each family, 0 at other genes, and ``uns[key]`` the
         coverage, silhouette and members.
+    check_counts : bool
+        Refuse counts that are not whole numbers.
     **options
         Further parameters of `partwise.consensus`, such as ``sparsity`` and ``random_state``.
 
     Returns
     -------
     Families
+
+    Examples
+    --------
+    >>> import anndata
+    >>> rng = np.random.default_rng(0)
+    >>> rates = np.kron(np.eye(2), np.full(10, 8.0))[rng.integers(2, size=60)] + 0.2
+    >>> adata = anndata.AnnData(rng.poisson(rates).astype("float32"), {"donor": ["a", "b"] * 30})
+    >>> [family.groups for family in programs(adata, "donor", 2, n_runs=5, random_state=0).shared]
+    [['a', 'b'], ['a', 'b']]
     """
-    if not hasattr(adata, "obs"):
-        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData")
-    if by not in adata.obs:
+    X = counts_in(adata, layer)
+    if not isinstance(by, str) or by not in adata.obs:
         raise ValueError(f"by={by!r} is not a column of adata.obs; columns are: {', '.join(adata.obs) or 'none'}")
     donors = adata.obs[by].astype(object)
     if donors.isna().any():
         raise ValueError(f"adata.obs[{by!r}] has {int(donors.isna().sum())} missing values: name a donor for each cell")
-    threshold, wanted = as_amount(density_threshold, "density_threshold", np.inf), as_ranks(ranks)
+    threshold, wanted = as_threshold(density_threshold), as_ranks(ranks)
     names = list(dict.fromkeys(donors))
     if len(names) < 2:
         raise ValueError(f"adata.obs[{by!r}] has one value, {names[0]!r}: programs across donors need at least two")
-    counts = as_counts(adata.X if layer is None else adata.layers[layer], check_counts)
+    counts = as_counts(X, check_counts)
     genes = common_genes(counts, [np.flatnonzero(donors == name) for name in names], n_top_genes)
     models, groups = [], []
     for name in names:
