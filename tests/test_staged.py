@@ -175,3 +175,15 @@ def test_the_best_assignment_is_found():
 def test_odd_data_is_no_problem(X, sparsity):
     result = pw.ssnmf(X, 2, sparsity=sparsity, max_iter=3, tol=0, random_state=0)
     np.testing.assert_allclose(result.sparsity, sparsity, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"activation_sparsity": 0.8}, {"sparsity": 0.8}, {"activation_sparsity": [0.3, 0.6, 0.8]}]
+)
+@pytest.mark.parametrize("n", [40, 1200], ids=["whole", "excerpt"])
+def test_the_start_has_the_scale_of_X(asked, n):
+    X = np.random.default_rng(0).random((n, 3)) ** 4 @ np.random.default_rng(1).random((3, 900)) ** 4
+    first = {k: pw.ssnmf(k * X, 3, max_iter=1, tol=0, random_state=0, **asked).losses / k**2 for k in (1e-9, 1, 1e9)}
+    np.testing.assert_allclose(first[1e-9], first[1], rtol=1e-6)
+    np.testing.assert_allclose(first[1e9], first[1], rtol=1e-6)
+    assert first[1][0] < 0.5 * np.sum(X**2)

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ..data import Chunked, Matrix
 from ..engine.blocks import Block
+from ..engine.running import give_unit_norm
 from ..engine.solving import Solved, solve_activations
 from ..engine.starts import Factors, Given, Knowledge
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
@@ -63,6 +64,7 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
         middle = np.median(found[[*asked]])
         if highest <= middle:
             break
+    factors = with_unit_columns(factors, sets, mode)
     for stage in range(1, STAGES + 1) if middle + FAR < highest < np.inf else ():
         raised = [*blocks]
         raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], found, stage / (STAGES + 1)))
@@ -91,7 +93,9 @@ def for_all_samples(factors: Factors, blocks: Sequence[Block], data: Matrix | Ch
         return [data.hold(Given(activations), parts.shape[1]), parts]
     solved = solve_activations(data, parts, known=known)
     if isinstance(solved, Solved):
-        return [blocks[0].sets.project(as_factor(solved.activations, data.dtype)), parts]
+        factors = [as_factor(solved.activations, data.dtype), parts]
+        sets = [b.sets for b in blocks]
+        return projected(with_unit_columns(factors, sets, 0) if levels(sets[0]) else factors, blocks)
     return [solved.summed[0], parts]
 
 
@@ -128,6 +132,12 @@ def at_least(sets: Sets, found: Array, share: float) -> Columns:
 def projected(factors: Factors, blocks: Sequence[Block]) -> Factors:
     """Project factors to the sets of their blocks."""
     return [b.sets.project(f) for b, f in zip(blocks, factors, strict=True)]
+
+
+def with_unit_columns(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
+    """Move the scale of one factor, which is about to be projected to unit vectors, to the other one, in place."""
+    give_unit_norm(factors, [gram(f) for f in factors], mode, kept=sorted({j for s in sets for j in s.kept}))
+    return factors
 
 
 def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
