@@ -181,7 +181,7 @@ def test_odd_data_is_no_problem(X, sparsity):
     "asked", [{"activation_sparsity": 0.8}, {"sparsity": 0.8}, {"activation_sparsity": [0.3, 0.6, 0.8]}]
 )
 @pytest.mark.parametrize("n", [40, 1200], ids=["whole", "excerpt"])
-def test_the_start_has_the_scale_of_X(asked, n):
+def test_the_start_has_the_scale_of_the_data(asked, n):
     X = np.random.default_rng(0).random((n, 3)) ** 4 @ np.random.default_rng(1).random((3, 900)) ** 4
     first = {k: pw.ssnmf(k * X, 3, max_iter=1, tol=0, random_state=0, **asked).losses / k**2 for k in (1e-9, 1, 1e9)}
     np.testing.assert_allclose(first[1e-9], first[1], rtol=1e-6)
