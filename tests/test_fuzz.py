@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import fuzz
+import fuzz_files
 import numpy as np
 import pytest
 
@@ -195,5 +196,9 @@ def test_errors_of_a_running_fit_fail():
 
 @pytest.mark.slow
 def test_a_short_run_has_no_failures(tmp_path, capsys):
-    assert fuzz.main(["--seconds", "5", "--found", str(tmp_path)]) == 0
+    assert fuzz.main(["--seconds", "5", "--first", "0", "--found", str(tmp_path)]) == 0
     assert "failures: 0" in capsys.readouterr().out
+
+
+def test_a_tiff_with_endless_pages_is_refused(tmp_path):
+    assert fuzz_files.case(2530765487, tmp_path) == ["refused"]

@@ -19,6 +19,7 @@ from .table import Table, numeric
 
 LOCK = Lock()  # for Pillow's limit, which is global
 FORMATS = ("PNG", "PPM", "JPEG", "TIFF", "BMP")  # Pillow looks at the contents, and starts Ghostscript for EPS
+LEAST_PAGE = 18  # bytes of a directory with one entry
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the first bytes; the last two are BigTIFF
 PLAIN = (1, 8, 32773, 32946)  # compressions of TIFF that tifffile decodes alone: none, deflate and PackBits
 OVERHEAD = 2**12  # bytes by which compressed values may exceed twice their size
@@ -106,6 +107,8 @@ def _pages(path: Path) -> Sequence[int]:
         if not _is_tiff(path):
             return (0,)
         with tifffile.TiffFile(path) as tiff:
+            if len(tiff.pages) > path.stat().st_size // LEAST_PAGE:
+                raise UnreadableError(f"{path} cannot be read: it is damaged, with more pages than it has room for")
             found = [k for k, page in enumerate(tiff.pages) if not page.is_reduced]
             about = [tiff.imagej_metadata or {}, *(tiff.shaped_metadata or ())]
             stacked = any(one.get("images", 1) > len(tiff.pages) or one.get("truncated") for one in about)
