@@ -73,14 +73,14 @@ def test_without_a_sparsity_it_is_the_start_from_samples(X, stages):
 
 def test_below_the_natural_sparsity_few_iterations_are_enough(X, stages):
     pw.ssnmf(X, 4, sparsity=0.1, **LIMITS)
-    assert stages == [staged.FREE[0]]
+    assert stages == [10]
 
 
 @pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])
-def test_far_above_it_the_sparsity_is_raised_in_stages(X, side, stages):
+def test_above_it_the_unconstrained_fit_goes_on(X, side, stages):
     X = X + 0.5
     result = pw.ssnmf(X, 4, **{side: 0.9}, **LIMITS)
-    assert stages == [*staged.FREE, *[staged.EACH] * staged.STAGES]
+    assert stages == [10, 10, 40]
     found = result.sparsity if side == "sparsity" else result.activation_sparsity
     np.testing.assert_allclose(found, 0.9, atol=1e-10)
 

@@ -2,7 +2,7 @@
 
 A sparse column changes its support with difficulty. A fit that starts at a sparsity above that of unconstrained
 components therefore tends to stop in a poor local minimum, close to its start. It does better if it starts from
-unconstrained components, and if their sparsity is raised in steps.
+unconstrained components.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..engine.solving import Solved, solve_activations
 from ..engine.starts import Factors, Given, Knowledge
 from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
 from ..runtime.together import Job
-from ..statistics import Array, as_factor, gram
+from ..statistics import as_factor, gram
 from ..updates import Columns, Kept, Known, Partly, Sequential, Sets, Update
 
 ShortFit = Callable[[Factors, Sequence[Block], int], Job[Factors]]  # factors, blocks, iterations → factors
@@ -28,9 +28,8 @@ Start = Callable[[str, Sequence[Sets]], Factors]
 
 SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
-FREE = 10, 10  # iterations without the constraint; the second half if more sparsity is requested than that gives
-STAGES, EACH = 4, 5  # stages of so many iterations
-FAR = 0.2  # above the sparsity without the constraint, the requested one is reached in stages
+FREE = {10: 0.0, 20: 0.1, 60: np.inf}  # iterations without the constraint, enough for a sparsity above theirs by this
+SETTLED = 0.2  # the tolerance of these iterations
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
 
 
@@ -47,9 +46,8 @@ async def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Facto
 async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     """Initial factors for two blocks, of which one has sparse columns.
 
-    A few iterations without the constraint lead from samples to components whose sparsity is known, and a few more if
-    that is below the requested one. Different levels go to the components that they suit best. A level far above the
-    sparsity of these components is reached in stages.
+    A few iterations without the constraint lead from samples to components whose sparsity is known, and more if that
+    is below the requested one. Different levels go to the components that they suit best.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
@@ -58,18 +56,13 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
     highest = np.inf if listed else max(asked.values())
     free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
     factors = start("samples", [b.sets for b in free])
-    for iterations in FREE:
-        factors = await fit(factors, free, iterations)
-        found = np.nan_to_num(hoyer_sparsity(factors[mode], axis=0))
-        middle = np.median(found[[*asked]])
-        if highest <= middle:
+    done = 0
+    for iterations, more in FREE.items():
+        factors, done = await fit(factors, free, iterations - done), iterations
+        found = np.nan_to_num(hoyer_sparsity(factors[mode][:, [*asked]], axis=0))
+        if highest <= np.median(found) + more:
             break
-    factors = with_unit_columns(factors, sets, mode)
-    for stage in range(1, STAGES + 1) if middle + FAR < highest < np.inf else ():
-        raised = [*blocks]
-        raised[mode] = replace(blocks[mode], sets=at_least(sets[mode], found, stage / (STAGES + 1)))
-        factors = await fit(projected(factors, raised), raised, EACH)
-    return projected(assigned(factors, sets, mode), blocks)
+    return projected(assigned(with_unit_columns(factors, sets, mode), sets, mode), blocks)
 
 
 def excerpt(data: Matrix | Chunked, known: Knowledge, rng: np.random.Generator) -> tuple[Matrix, list[Known | None]]:
@@ -119,14 +112,6 @@ def differ(some: Sequence[object]) -> bool:
 def unconstrained(sets: Sets) -> Columns:
     """The same sets without a constraint but y ≥ 0. Known columns are kept."""
     return Columns(tuple(s if isinstance(s, Kept) else Nonnegative() for s in (sets[j] for j in range(len(sets)))))
-
-
-def at_least(sets: Sets, found: Array, share: float) -> Columns:
-    """Intervals whose lower ends lie between the sparsity ``found`` of each column and the requested one."""
-    raised = [sets[j] for j in range(len(sets))]
-    for j, level in levels(sets).items():
-        raised[j] = HoyerBetween(min(level, found[j] + share * max(level - found[j], 0)), None)
-    return Columns(tuple(raised))
 
 
 def projected(factors: Factors, blocks: Sequence[Block]) -> Factors:

@@ -18,7 +18,7 @@ from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
 from ..engine.loop import Result, factorize
-from ..engine.natural import ROUGHLY, advise
+from ..engine.natural import advise
 from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.running import give_unit_norm
@@ -43,7 +43,7 @@ from ..runtime.threads import fitting_threads
 from ..runtime.together import Job, job_of, single
 from ..statistics import gram
 from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
-from .staged import CLOSE, automatic, excerpt, for_all_samples, gradual, least_squares, levels
+from .staged import CLOSE, SETTLED, automatic, excerpt, for_all_samples, gradual, least_squares, levels
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -273,7 +273,7 @@ class Task:
         sparse = any(levels(b.sets) for b in blocks)
         if name == "auto" and not (sparse or self.divergence):
             return self.scaled_start("samples", [b.sets for b in blocks], scaled)
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": ROUGHLY}
+        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": SETTLED}
         if name == "auto" and self.divergence:  # fits with the squared loss
             few |= {"accelerate": self.data.complete, "balance": False}
             blocks = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
