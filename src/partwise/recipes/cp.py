@@ -64,7 +64,7 @@ async def cp(
     projection : {"fast", "sorted", "hoyer"}
         The algorithm of the projection. All give the same result.
     sweeps : int, optional
-        Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
+        Passes over each factor for every product with X. By default 1 to 8, such that they are cheap relative to that
         product.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
         "samples": rank-one approximations of slices of X that are far apart, the default without sparsity. "gradual":

@@ -87,7 +87,7 @@ async def ssnmf(
     projection : {"fast", "sorted", "hoyer"}
         The algorithm of the projection. All give the same result. "hoyer" is the paper's SSNMF+Proj.
     component_sweeps, activation_sweeps : int, optional
-        Passes over each factor for every product with X. By default 1 to 4, such that they are cheap relative to that
+        Passes over each factor for every product with X. By default 1 to 8, such that they are cheap relative to that
         product.
     accelerate : {"auto", False}
         Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
