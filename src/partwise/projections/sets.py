@@ -5,6 +5,8 @@
 `Hoyer`              y ≥ 0, ‖y‖₂ = 1, sparsity(y) = s
 `HoyerBetween`       y ≥ 0, ‖y‖₂ = 1, lo ≤ sparsity(y) ≤ hi
 `AtMost`             y ≥ 0, at most L entries nonzero
+`Bounded`            0 ≤ y ≤ u
+`Simplex`            y ≥ 0, Σy = 1
 `FreeNorm`           all multiples of the points of a unit-norm set
 ==================== ==========================================================
 
@@ -95,6 +97,14 @@ def as_sparsity(value: object, name: str = "sparsity") -> float:
     if not 0 <= float(value) <= 1:
         raise ValueError(f"{name}={value} is outside [0, 1]: 0 is flat, 1 is a single nonzero")
     return float(value)
+
+
+def as_bound(value: object, name: str = "upper") -> float:
+    """``value`` as a finite float above 0."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(f"{name}={value!r}: give a finite number above 0")
+    return float(value)  # type: ignore[arg-type]
 
 
 def l1_norm(sparsity: float, m: int) -> float:
@@ -279,6 +289,30 @@ class AtMost(Metric):
         divide_positive(b, np.sqrt(h, dtype=float), gains)
         self.write(gains, near, gains)
         divide_positive(np.where(gains > 0, b, 0), h, out)
+        return True
+
+
+@dataclass(frozen=True)
+class Bounded(Metric):
+    """{0 ≤ y ≤ ``upper``}.
+
+    Examples
+    --------
+    >>> Bounded(2.0)([3.0, -1.0, 1.5])
+    array([2. , 0. , 1.5])
+    """
+
+    upper: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "upper", as_bound(self.upper))
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        np.clip(b, 0, self.upper, out=out)
+
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        divide_positive(b, h, out)
+        np.minimum(out, self.upper, out=out)
         return True
 
 
