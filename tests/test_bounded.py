@@ -203,9 +203,9 @@ def test_a_resumed_fit_is_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: pw.ssnmf(X, 3, max_activation=0), "max_activation=0: give a finite number above 0"),
-        (lambda: pw.ssnmf(X, 3, max_activation=np.inf), "max_activation=inf: give a finite number above 0"),
-        (lambda: pw.ssnmf(X, 3, max_activation="1"), "max_activation='1': give a finite number above 0"),
+        (lambda: pw.ssnmf(X, 3, max_activation=0), "max_activation=0: give a number from 1e-9 to 1e9"),
+        (lambda: pw.ssnmf(X, 3, max_activation=np.inf), "max_activation=inf: give a number"),
+        (lambda: pw.ssnmf(X, 3, max_activation="1"), "max_activation='1': give a number"),
         (lambda: pw.ssnmf(X, 3, max_activation=1, activations="simplex"), "activations='simplex' is not available"),
         (lambda: pw.ssnmf(X, 3, max_activation=1, activation_sparsity=0.3), "activation_sparsity is not available"),
         (lambda: pw.ssnmf(X, 3, max_activation=1, l1=0.1, sparsity=0.3), "l1 is not available with max_activation"),
@@ -213,6 +213,8 @@ def test_a_resumed_fit_is_the_same(tmp_path):
         (lambda: pw.ssnmf(X, 3, max_activation=1, loss="kl"), "max_activation is not available with loss='kl'"),
         (lambda: pw.ssnmf(X, 3, max_activation=1, fixed_activations=X[:, :1]), "fixed_activations is not available"),
         (lambda: pw.SparseNMF(3, max_activation=1, recipe="nmfsc").fit(X), "does not accept 'max_activation'"),
+        (lambda: Bounded(0.0), "upper=0.0: give a finite number above 0"),
+        (lambda: Bounded(True), "upper=True: give a finite number above 0"),
         (lambda: WithinBounds()(X, Stats(X, X.T @ X, 0), Columns.same(Nonnegative(), 20), {}), "0 ≤ y ≤ u only"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..engine.options import FLAGS, Flag
+from ..engine.options import FLAGS, WEIGHTS, Flag
 from .common import UsageError
 
 SPARSITY = "a number from 0 to 1 such as 0.7, an interval such as 0.2:0.4, 0.2: or :0.4, or none for no constraint"
@@ -68,7 +68,7 @@ FIT: dict[str, Flag] = {
     "n_init": Flag(int, "number of starts; the best fit is kept", "1"),
     "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
     "compress": Flag(bool, "ssnmf: make the first iterations on a low-rank X", "where it pays"),
-    **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
+    **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, *WEIGHTS, "kkt_tol")},
 }
 MODEL = (
     "loss",
@@ -80,6 +80,7 @@ MODEL = (
     "fixed_components",
     "fixed_activations",
     "missing",
+    "negative",
 )
 # parameters of recipes
 RECIPE: dict[str, Flag] = {

@@ -99,14 +99,6 @@ def as_sparsity(value: object, name: str = "sparsity") -> float:
     return float(value)
 
 
-def as_bound(value: object, name: str = "upper") -> float:
-    """``value`` as a finite float above 0."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
-        raise ValueError(f"{name}={value!r}: give a finite number above 0")
-    return float(value)  # type: ignore[arg-type]
-
-
 def l1_norm(sparsity: float, m: int) -> float:
     """k = ‖y‖₁ of a unit vector of length ``m`` with the given Hoyer sparsity."""
     return min(1 + (1 - sparsity) * (math.sqrt(m) - 1), math.sqrt(m))
@@ -305,7 +297,10 @@ class Bounded(Metric):
     upper: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "upper", as_bound(self.upper))
+        number = isinstance(self.upper, numbers.Real) and not isinstance(self.upper, bool)
+        if not number or not 0 < self.upper < math.inf:
+            raise ValueError(f"upper={self.upper!r}: give a finite number above 0")
+        object.__setattr__(self, "upper", float(self.upper))
 
     def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
         np.clip(b, 0, self.upper, out=out)

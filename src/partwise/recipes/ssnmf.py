@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
@@ -14,7 +15,6 @@ from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import Bounded, FreeNorm, Hoyer, HoyerBetween, Method, Simplex
-from ..projections.sets import as_bound
 from ..updates import (
     Columns,
     Gradient,
@@ -142,7 +142,7 @@ async def ssnmf(
         "l2": penalised[1],
     }
     if max_activation is not None:
-        limit = as_bound(max_activation, "max_activation")
+        limit = as_limit(max_activation)
         refuse(others | {FIXED[0]: task.known[0] is not None}, "max_activation")
     if task.divergence:
         loss = f"loss={task.options['loss']!r}"
@@ -185,6 +185,14 @@ async def ssnmf(
         compress=cheaper,
     )
     return result if max_activation is None else bounded(result, limit, known)
+
+
+def as_limit(value: object) -> float:
+    """Validate ``max_activation``; with an extreme one, squares of components would overflow in single precision."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 1e-9 <= float(value) <= 1e9:  # type: ignore[arg-type]
+        raise ValueError(f"max_activation={value!r}: give a number from 1e-9 to 1e9")
+    return float(value)  # type: ignore[arg-type]
 
 
 def refuse(others: Mapping[str, bool], option: str) -> None:
