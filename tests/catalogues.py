@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import kl_div
 
 import partwise
-from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
+from partwise.projections import AtMost, Bounded, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
 from partwise.statistics import Stats
 from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Sequential
 
@@ -191,6 +191,7 @@ SETS = {
     "interval": same(HoyerBetween(0.3, 0.4)),
     "one-sided": same(HoyerBetween(0.5, None)),
     "at most": same(AtMost(2)),
+    "bounded": same(Bounded(0.5)),
     "mixed": mixed,
     "custom": same(Ball()),
     "mixed, custom": lambda r: Columns((Ball(), *mixed(r).sets[1:])),
@@ -210,6 +211,8 @@ def assert_feasible(factor, sets, atol=1e-10):
                 assert lo - atol <= hoyer_sparsity(column) <= hi + atol
         elif isinstance(s, AtMost):
             assert np.count_nonzero(column) <= s.nonzeros
+        elif isinstance(s, Bounded):
+            assert column.max() <= s.upper
         elif isinstance(s, Ball):
             assert np.linalg.norm(column) <= 1 + atol
 

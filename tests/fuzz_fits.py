@@ -68,6 +68,7 @@ VALUES = {  # of parameters, or of those of one recipe; `fits` draws some for X
     "missing": ("error", "em"),
     "negative": ("error", "allow"),
     "activations": ("nonnegative", "simplex"),
+    "max_activation": (None, 1.0),
 }
 DRAWN = ("X", "n_components", "random_state", "checkpoint", "resume_from", "fixed_components", "fixed_activations")
 DRAWN += ("observed", "weights", "sample_weight", "feature_weight")  # weights change the objective: test_weights.py
@@ -89,7 +90,8 @@ def unit(name, asked):
     if name in ("nnsc", "grouped"):
         free = ("activations", "components").index(asked.get("side", "activations" if name == "nnsc" else "components"))
         return (1 - free if name == "nnsc" else free,)
-    sparse = () if asked.get("activations") == "simplex" else sparse  # the components carry the scale
+    scaled = asked.get("activations") == "simplex" or asked.get("max_activation") is not None
+    sparse = () if scaled else sparse  # the components carry the scale
     return {"ssnmf": sparse, "bisparse": sparse, "nmfsc": sparse[:1] if 0 in sparse else ()}.get(name, ())
 
 

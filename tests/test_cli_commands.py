@@ -135,6 +135,44 @@ def test_known_parts_stay(here, X):
     np.testing.assert_array_equal(model.fixed_components, known)
 
 
+def test_weights_from_files(here, X, rng):
+    samples, features, entries = rng.random(24), rng.random(16), rng.random(X.shape)
+    names = tuple(f"f{j}" for j in range(16))
+    convert(Table(X, "made up", "nowhere", feature_names=names), here / "named.csv")
+    np.save("samples.npy", samples)
+    shuffled = rng.permutation(16)  # names decide on the order
+    convert(
+        Table(features[None, shuffled], "made up", "nowhere", ("weight",), tuple(names[j] for j in shuffled)),
+        here / "features.csv",
+    )
+    np.save("entries.npy", entries)
+    model = pw.SparseNMF(3, max_iter=15, tol=0, random_state=0)
+    for flags, given in (
+        (["--sample-weight", "samples.npy"], {"sample_weight": samples}),
+        (["--feature-weight", "features.csv"], {"feature_weight": features}),
+        (["--weights", "entries.npy"], {"weights": entries}),
+    ):
+        assert main(["fit", "named.csv", "-r", "3", "--out", "w.pw", "-f", *flags, *QUICK]) == 0
+        np.testing.assert_allclose(pw.load("w.pw").components_, model.fit(X, **given).components_, atol=1e-9)
+
+
+def test_negative_entries_from_files(here, X):
+    np.save("noise.npy", X - 0.1)
+    assert main(["fit", "noise.npy", "-r", "3", "--negative", "allow", *QUICK]) == 0
+    model = pw.load("noise.pw")
+    fitted = pw.SparseNMF(3, negative="allow", max_iter=15, tol=0, random_state=0).fit(X - 0.1)
+    np.testing.assert_allclose(model.components_, fitted.components_, atol=1e-9)
+    assert main(["transform", "noise.pw", "noise.npy", "--out", "a.npy", "-q"]) == 0
+    np.testing.assert_allclose(np.load("a.npy"), model.activations_, atol=1e-9)
+
+
+def test_constrained_activations_at_the_command_line(here, X):
+    assert main(["fit", "x.npy", "-r", "3", "--activations", "simplex", *QUICK]) == 0
+    np.testing.assert_allclose(pw.load("x.pw").activations_.sum(axis=1), 1, atol=1e-12)
+    assert main(["fit", "x.npy", "-r", "3", "--max-activation", "0.5", "-s", "0.3", "-f", *QUICK]) == 0
+    assert pw.load("x.pw").activations_.max() <= 0.5
+
+
 def test_colours_at_the_command_line(here, rng, capsys):
     (here / "faces").mkdir()
     save_images(here / "faces", rng.integers(0, 256, (3, 4, 5, 3), dtype=np.uint8))

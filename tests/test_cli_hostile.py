@@ -32,6 +32,12 @@ from partwise.cli import main
         (["fit", "x.csv", "--fixed-components", "tall.npy", "-r", "1"], 2, "--fixed-components has 2 rows"),
         (["fit", "x.csv", "--fixed-activations", "narrow.csv"], 2, "give one column of 24 numbers"),
         (["fit", "x.csv", "--fixed-components", "nowhere.npy"], 1, "there is no file nowhere.npy"),
+        (["fit", "x.csv", "--sample-weight", "narrow.csv"], 2, "narrow.csv lacks 24 of the 24 samples of x.csv"),
+        (["fit", "x.csv", "--feature-weight", "tall.npy"], 2, "give one weight for each of the 16 features"),
+        (["fit", "x.csv", "--weights", "narrow.csv"], 2, "narrow.csv lacks 14 of the 16 features of x.csv"),
+        (["fit", "x.csv", "--weights", "tall.npy", "--out", "tall.npy"], 2, "tall.npy is an input"),
+        (["fit", "x.csv", "--max-activation", "0"], 1, "--max-activation 0.0: give a number from 1e-9 to 1e9"),
+        (["fit", "minus.csv", "--negative", "error"], 1, "or set --negative allow to fit it as it is"),
         (["fit", "x.npy", "--out", "x.npy"], 2, "x.npy is an input and would be overwritten"),
         (["fit", "x.csv", "--activations-out", "./x.csv"], 2, "x.csv is an input"),
         (

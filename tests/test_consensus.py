@@ -124,6 +124,38 @@ def test_sparse_parts_meet_the_sparsity(X):
     assert (levels <= 0.4 + 1e-10).all()
 
 
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    parts = np.kron(np.eye(3), np.ones(10)) * rng.gamma(1.0, 1.0, 30)
+    return parts, rng.poisson(rng.gamma(0.5, 1.0, (150, 3)) @ parts)
+
+
+@pytest.mark.parametrize("sparsity", [None, (0.3, 0.8)])
+def test_divergence_of_counts(counts, sparsity, tmp_path):
+    parts, X = counts
+    asked = {"sparsity": sparsity, "random_state": 0, "checkpoint": tmp_path / "runs.pw"}
+    found = pw.consensus(X, ranks=[2, 3], n_runs=4, loss="kl", **asked)
+    programs = found.at(3)
+    assert pw.match_parts(parts, programs.components).cosines.min() > 0.99
+    model = pw.SparseNMF(3, loss="kl", fixed_components=programs.components).fit(X)  # the exact activations
+    np.testing.assert_allclose(programs.activations, model.transform(X), atol=1e-7)
+    assert 1 - programs.relative_error**2 == pytest.approx(model.score(X))
+    assert found.rows[1]["error"] == pytest.approx(found.at(3, 2.0).relative_error)
+    assert found.connectivity(3).matrix.shape == (150, 150)
+    assert "explained" in repr(programs)
+    programs.save(tmp_path / "model.pw")
+    saved = pw.load(tmp_path / "model.pw")
+    assert saved.loss == "kullback-leibler"
+    np.testing.assert_allclose(saved.transform(X), programs.activations, atol=1e-7)
+    again = pw.load(tmp_path / "runs.pw").at(3, X=X)
+    np.testing.assert_array_equal(again.activations, programs.activations)
+    with pytest.raises(ValueError, match="belongs to a consensus with different loss"):
+        pw.consensus(X, ranks=[2, 3], n_runs=4, **asked)
+    with pytest.raises(ValueError, match=r"holdout=0.2 needs the squared loss"):
+        pw.consensus(X, ranks=3, n_runs=2, loss="kl", holdout=0.2)
+
+
 def test_features_per_part(X):
     programs = pw.consensus(X, ranks=4, n_runs=8, features_per_part=6, random_state=0).at(4, 1.0)
     assert [len(programs.features(j)) for j in range(4)] == [6] * 4

@@ -463,7 +463,7 @@ def test_methods_that_need_all_entries_raise(X, seen, tmp_path):
         pw.ssnmf(X, R, observed=seen, init="nndsvd")
     np.save(tmp_path / "x.npy", holed(X, seen))
     with pytest.raises(ValueError, match="observed= needs X in memory"):
-        pw.ssnmf(str(tmp_path / "x.npy"), R, observed=seen)
+        pw.ssnmf(str(tmp_path / "x.npy"), R, observed=seen, memory_limit=X.nbytes // 2)
     with pytest.raises(ValueError, match="missing entries and is read in chunks"):
         pw.nmfsc(str(tmp_path / "x.npy"), R, missing="em", memory_limit=X.nbytes // 2)
 

@@ -117,7 +117,7 @@ def test_flags_come_from_the_table():
     ):
         assert said in text
     assert set(CHECKPOINTING) < set(FLAGS) < set(TABLE)
-    assert set(TABLE) - set(FLAGS) == {"callback", "observed", "negative", *WEIGHTS}  # no file holds them
+    assert set(TABLE) - set(FLAGS) == {"callback", "observed"}  # no file holds them
 
 
 def test_the_command_line_reads_the_table_before_it_loads_numpy():

@@ -13,6 +13,7 @@ from vectors import ALIKE, JIT, METHODS, ORDINARY, SETS, TIED, VECTORS, assert_a
 
 from partwise.projections import (
     AtMost,
+    Bounded,
     Hoyer,
     HoyerBetween,
     Nonnegative,
@@ -162,7 +163,7 @@ def test_sets_are_values(projection):
 
 
 @pytest.mark.parametrize(
-    "projection", [Hoyer(0.5), HoyerBetween(0.3, 0.6), AtMost(5), Nonnegative(), Simplex()], ids=repr
+    "projection", [Hoyer(0.5), HoyerBetween(0.3, 0.6), AtMost(5), Nonnegative(), Simplex(), Bounded(2.0)], ids=repr
 )
 @pytest.mark.parametrize(
     ("b", "said"),

@@ -229,7 +229,9 @@ def test_other_data_and_methods_are_refused(tmp_path):
         pw.ssnmf(sp.csr_array(X), 4, weights=V)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match="X in memory"):
-        pw.ssnmf(tmp_path / "X.npy", 4, weights=V)
+        pw.ssnmf(tmp_path / "X.npy", 4, weights=V, memory_limit=1000)
+    loaded = pw.ssnmf(tmp_path / "X.npy", 4, weights=V, random_state=0)  # small enough to be loaded
+    np.testing.assert_array_equal(loaded.components, pw.ssnmf(X, 4, weights=V, random_state=0).components)
     for method in (pw.nmfsc, pw.snmf, pw.nsnmf):
         with pytest.raises(ValueError, match="weights are not available"):
             method(X, 4, weights=V)

@@ -65,6 +65,7 @@ TAKEN = {  # the values that a parameter accepts; none if it is not listed
     "tol": ABSENT | AMOUNT,
     "max_time": ABSENT | AMOUNT | {"inf"},
     "memory_limit": {"None", "3.7"},
+    "max_activation": {"None", "3.7"},
     "n_threads": {"None", "-1"},
     "checkpoint": {"None", "'x'", "'0.5'"},
     "recipe_params": {"None", "{}"},

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from partwise.projections import AtMost, Hoyer, HoyerBetween, Nonnegative, Simplex
+from partwise.projections import AtMost, Bounded, Hoyer, HoyerBetween, Nonnegative, Simplex
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 METHODS = ("fast", "sorted", "hoyer")
@@ -68,6 +68,7 @@ SETS = [
     AtMost(5),
     Nonnegative(),
     Simplex(),
+    Bounded(0.5),
 ]
 
 

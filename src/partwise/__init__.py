@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .fields import brain as brain, cells as cells, sound as sound
     from .pages import Exploration as Exploration, explore as explore, report as report
     from .projections import AtMost as AtMost, FreeNorm as FreeNorm, Grouped as Grouped, Hoyer as Hoyer
-    from .projections import HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
+    from .projections import Bounded as Bounded, HoyerBetween as HoyerBetween, Nonnegative as Nonnegative
     from .projections import hoyer_sparsity as hoyer_sparsity, solve_in_metric as solve_in_metric
     from .projections import Simplex as Simplex, sparse_opt as sparse_opt
     from .recipes import bisparse as bisparse, cp as cp, grouped as grouped, l0 as l0, l0_path as l0_path
@@ -48,6 +48,7 @@ _PUBLIC = {  # where each public name comes from; imported when it is first used
     "pages": ("Exploration", "explore", "report"),
     "projections": (
         "AtMost",
+        "Bounded",
         "FreeNorm",
         "Grouped",
         "Hoyer",

@@ -76,8 +76,11 @@ def add_verbosity(parser: Any) -> None:
     group.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Table:
-    """Read the data that the options name; sound and NIfTI images like those of ``origin``, if any."""
+def read_data(options: argparse.Namespace, origin: Origin | None = None, negative: str | None = None) -> Table:
+    """Read the data that the options name; sound and NIfTI images like those of ``origin``, if any.
+
+    ``negative`` is that of a model; by default it is an option, if the command has it.
+    """
     from ..engine.origins import Brain, Sound
     from ..io import read
     from ..io.formats import files_of
@@ -94,13 +97,14 @@ def read_data(options: argparse.Namespace, origin: Origin | None = None) -> Tabl
     source = options.data[0] if len(options.data) == 1 else options.data
     if isinstance(origin, Brain) and options.mask is None and ending(files_of(source)[0], NIFTI):
         settings["mask"] = origin
-    return read(source, transpose=options.transpose, **settings)
+    negative = negative or getattr(options, "negative", None) or "error"
+    return read(source, transpose=options.transpose, negative=negative, **settings)
 
 
-def read_samples(data: Sequence[str], origin: Origin | None) -> Table:
+def read_samples(data: Sequence[str], origin: Origin | None, negative: str) -> Table:
     """Read data with default settings, or those of ``origin``."""
     blank: dict[str, Any] = dict.fromkeys(("mask", "row_names", "colour", "layer", "mask_var", "window", "hop"))
-    return read_data(argparse.Namespace(data=[*data], transpose=False, **blank), origin)
+    return read_data(argparse.Namespace(data=[*data], transpose=False, **blank), origin, negative)
 
 
 def load_matrix_model(path: str | os.PathLike[str]) -> Any:
@@ -147,19 +151,22 @@ def check_kept(table: Table) -> None:
         raise ValueError(f"{table.source}: {error}") from error
 
 
-def with_features(table: Table, features: Sequence[str], count: int, name: str) -> Any:
-    """X with its features in the order of ``name``, which has ``count`` of them, possibly unnamed."""
+def with_features(table: Table, features: Sequence[str], count: int, name: str, what: str = "features") -> Any:
+    """X with its features in the order of ``name``, which has ``count`` of them, possibly unnamed.
+
+    ``what`` are the features in messages.
+    """
     from ..io.table import with_columns
 
     known = tuple(features)
     if table.shape[1] == count and (not known or table.feature_names in (None, known)):
         return table.X
     if not known or table.feature_names is None or len(set(table.feature_names)) < table.shape[1]:
-        raise ValueError(f"{table.source} has {table.shape[1]} features, but {name} has {count}")
+        raise ValueError(f"{table.source} has {table.shape[1]} {what}, but {name} has {count}")
     places = {feature: j for j, feature in enumerate(table.feature_names)}
     missing = [feature for feature in known if feature not in places]
     if missing:
-        raise ValueError(f"{table.source} lacks {len(missing)} of the {count} features of {name}, first {missing[0]!r}")
+        raise ValueError(f"{table.source} lacks {len(missing)} of the {count} {what} of {name}, first {missing[0]!r}")
     return with_columns(table.X, [places[feature] for feature in known])
 
 

@@ -38,6 +38,7 @@ found-10.pw, for partwise show, transform and convert.
 
 # parameters of `partwise.consensus`
 OPTIONS: dict[str, Flag] = {
+    "loss": FLAGS["loss"],
     "features_per_part": Flag(int, "largest number of nonzero features of a component, instead of a sparsity"),
     "holdout": Flag(float, "share of samples and features to hold out for a held-out error", "none"),
     "init": Flag(("random", "samples", "nndsvd", "auto"), "starting points", "random"),

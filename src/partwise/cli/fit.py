@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.options import FLAGS
+from ..engine.options import FLAGS, WEIGHTS
 from ..runtime.files import replacing
 from .common import (
     UsageError,
@@ -21,7 +21,7 @@ from .common import (
     print_results,
     read_data,
 )
-from .fixed import set_fixed
+from .fixed import read_weights, set_fixed
 from .model_options import CHECKPOINTING, add_flags, add_model_options, build_model, label
 from .outputs import PICTURES, add_force, check_new, check_targets, write_outputs
 from .provenance import provenance
@@ -45,6 +45,8 @@ EXAMPLES = """\
   partwise fit x.npz --recipe l0 --nonzeros 20                       at most 20 nonzeros per component
   partwise fit gaps.csv -r 8 --missing em                            treat empty cells as missing, not as 0
   partwise fit spectra.csv -r 8 --fixed-components known.csv         keep known components, find the others
+  partwise fit spectra.csv -r 3 --activations simplex                mixtures: activations of a sample sum to 1
+  partwise fit cells.csv -r 8 -s 0.6 --sample-weight weights.csv     samples of different weight
 
 Ctrl-C stops the fit after the current iteration and writes the results so far.
 `partwise info DATA` suggests a sparsity to start from.
@@ -55,6 +57,7 @@ def add_options(parser: Any) -> None:
     """Add the options of the command."""
     add_data(parser)
     add_model_options(parser)
+    add_flags(parser.add_argument_group("Weights"), {name: FLAGS[name] for name in WEIGHTS})
     group = parser.add_argument_group("Output")
     group.add_argument("-o", "--out", metavar="MODEL", help="model file (default: name of the data + .pw)")
     group.add_argument(
@@ -87,8 +90,9 @@ def run(options: argparse.Namespace) -> int:
     for model, targets in fits:
         check_components(targets, table)
         set_fixed(model, options, table)
+    weights = read_weights(options, table)
     for model, targets in fits:
-        files, stopped = fit(model, table, targets, options)
+        files, stopped = fit(model, table, weights, targets, options)
         done.append((model, files))
         if stopped:
             break
@@ -154,14 +158,14 @@ def check_components(targets: dict[str, Path], table: Table) -> None:
 
 
 def fit(
-    model: Any, table: Table, targets: dict[str, Path], options: argparse.Namespace
+    model: Any, table: Table, weights: Mapping[str, Any], targets: dict[str, Path], options: argparse.Namespace
 ) -> tuple[dict[str, Path], bool]:
     """Fit and write; return where the outputs are, and whether the fit was interrupted."""
     from ..runtime.interrupts import interrupts
 
     model.set_params(verbose=int(not options.quiet))
     with interrupts() as interrupted:
-        activations = model.fit_transform(table.X)
+        activations = model.fit_transform(table.X, **weights)
         model.set_params(verbose=0, checkpoint=None, resume_from=None)  # settings of this run, not of the saved model
         files = write_results(model, activations, table, targets, options)
         return files, bool(interrupted)

@@ -1,12 +1,14 @@
-"""Fixed components and activations, read from files."""
+"""Fixed components, fixed activations, and weights, read from files."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..engine.options import WEIGHTS
 from .common import UsageError, with_features
 
 if TYPE_CHECKING:
@@ -28,6 +30,48 @@ def set_fixed(model: Any, options: argparse.Namespace, table: Table) -> None:
             as_known(getattr(model, name), model.n_components, length, name, np.dtype(float))
         except ValueError as error:
             raise UsageError(error) from error
+
+
+def read_weights(options: argparse.Namespace, table: Table) -> dict[str, Any]:
+    """The weights that the options name, in the order of the data."""
+    import numpy as np
+
+    from ..data.weighted import checked_weights
+
+    names = dict(zip(WEIGHTS[1:], (table.sample_names, table.feature_names), strict=True))
+    counts = dict(zip(WEIGHTS[1:], table.shape, strict=True))
+    found: dict[str, Any] = {}
+    for name in (name for name in WEIGHTS if getattr(options, name) is not None):
+        path = getattr(options, name)
+        try:
+            if name in counts:
+                found[name] = one_weight_each(path, names[name], counts[name], table.source, name)
+            else:
+                file = read_whole(path, options.mask)
+                file = file.transposed() if options.transpose else file
+                found[name] = with_features(file, table.feature_names or (), table.shape[1], table.source)
+            shape = (counts[name],) if name in counts else table.shape
+            checked_weights(found[name], shape, name, np.dtype(float))
+        except ValueError as error:
+            raise UsageError(error) from error
+    return found
+
+
+def one_weight_each(path: Path, names: Sequence[str] | None, count: int, source: str, option: str) -> Any:
+    """The weights in a file with one row or one column. If it and the data have names, these decide on the order."""
+    from ..runtime.npy import mapped
+
+    what = f"{option.split('_')[0]}s"
+    if path.suffix == ".npy" and path.is_file() and len(mapped(path).shape) == 1:
+        return mapped(path)
+    file = read_whole(path)
+    sides = [side for side in (file, file.transposed()) if side.shape[0] == 1]
+    if not sides:
+        shape = " × ".join(map(str, file.shape))
+        raise UsageError(
+            f"{file.source} is {shape}: give one weight for each of the {count} {what}, in a row or column"
+        )
+    return with_features(sides[0], names or (), count, source, what)[0]
 
 
 def fixed_components(path: Path, table: Table, mask: str | None = None) -> Any:

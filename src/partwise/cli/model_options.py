@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..engine.options import FLAGS, Flag
+from ..engine.options import FLAGS, WEIGHTS, Flag
 from .common import UsageError
 
 SPARSITY = "a number from 0 to 1 such as 0.7, an interval such as 0.2:0.4, 0.2: or :0.4, or none for no constraint"
@@ -64,12 +64,24 @@ FIT: dict[str, Flag] = {
     "l1": Flag(penalty, "ℓ1 penalty on the activations; A,B: A on the activations, B on the components"),
     "l2": Flag(penalty, "squared ℓ2 penalty, like --l1"),
     "activations": Flag(("nonnegative", "simplex"), "simplex: the activations of each sample sum to 1", "nonnegative"),
+    "max_activation": Flag(float, "upper bound of all activations; the components carry the scale"),
     "n_init": Flag(int, "number of starts; the best fit is kept", "1"),
     "accelerate": Flag(bool, "ssnmf: extrapolate both factors, for fewer iterations", "where possible"),
     "compress": Flag(bool, "ssnmf: make the first iterations on a low-rank X", "where it pays"),
-    **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, "kkt_tol")},
+    **{name: flag for name, flag in FLAGS.items() if name not in (*CHECKPOINTING, *WEIGHTS, "kkt_tol")},
 }
-MODEL = ("loss", "activation_sparsity", "activations", "l1", "l2", "fixed_components", "fixed_activations", "missing")
+MODEL = (
+    "loss",
+    "activation_sparsity",
+    "activations",
+    "max_activation",
+    "l1",
+    "l2",
+    "fixed_components",
+    "fixed_activations",
+    "missing",
+    "negative",
+)
 # parameters of recipes
 RECIPE: dict[str, Flag] = {
     "faithful": Flag(bool, "ssnmf: follow the paper's Algorithm 4 exactly"),

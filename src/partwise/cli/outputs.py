@@ -11,10 +11,11 @@ from secrets import token_hex
 from tempfile import gettempdir
 from typing import Any
 
+from ..engine.options import WEIGHTS
 from .common import UsageError
 
 READ = ("model", "mask", "sparsity_file")  # options that name an input file
-READ_AS_DATA = ("fixed_components", "fixed_activations")  # input files in any of the data formats
+READ_AS_DATA = ("fixed_components", "fixed_activations", *WEIGHTS)  # input files in any of the data formats
 PICTURES = (".png", ".pdf", ".svg")
 
 

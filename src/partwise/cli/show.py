@@ -81,7 +81,7 @@ def write_report(options: argparse.Namespace, models: list[Any], target: Path) -
 
     model, labels, data = models[0], [visible(path.name) for path in options.model], None
     if options.data:
-        table = read_samples(options.data, getattr(model, "origin_", None))
+        table = read_samples(options.data, getattr(model, "origin_", None), model.negative)
         data = with_features(table, getattr(model, "feature_names_in_", ()), model.n_features_in_, labels[0])
     title = f"{model.n_components_} components: {labels[0]}" if len(models) == 1 else f"{len(models)} models"
     report(

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     model = load_matrix_model(options.model)
     if options.missing is not None:
         model.set_params(missing=options.missing)
-    table = read_data(options, getattr(model, "origin_", None))
+    table = read_data(options, getattr(model, "origin_", None), model.negative)
     check_kept(table)
     known = tuple(map(str, getattr(model, "feature_names_in_", ())))
     X = with_features(table, known, model.n_features_in_, options.model)

@@ -110,33 +110,33 @@ def as_data(
     if isinstance(X, Matrix | Chunked):
         return X
     check_kind(X)
+    limit = LIMIT if memory_limit is None else memory_limit
+    remote = type(X).__module__.split(".")[0] == "dask"
+    stored = as_stored(X, limit) if is_lazy(X) and not remote else None
+    if stored is not None and stored.nbytes <= limit:
+        X, stored = stored.whole(), None
+    chunked = remote or stored is not None
     if any(one is not None for one in weights):
-        if is_lazy(X) or observed is not None:
-            what = "X in memory: load X" if is_lazy(X) else "no observed mask: give missing entries weight 0"
+        if chunked or observed is not None:
+            what = "X in memory: load X" if chunked else "no observed mask: give missing entries weight 0"
             raise ValueError(f"weights need {what}")
         entries, samples, features = weights
         return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
     if observed is not None:
-        if is_lazy(X):
+        if chunked:
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
         return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing, signed)
     if sp.issparse(X):
         return SparseData(X, signed=signed)
-    if not is_lazy(X):
+    if not chunked:
         return as_dense(X, missing, signed)
-    if type(X).__module__.split(".")[0] == "dask":
-        if signed:
-            raise ValueError(IN_MEMORY)
-        from .cluster import DaskData  # Dask is optional
-
-        return DaskData(X, missing)
-    limit = LIMIT if memory_limit is None else memory_limit
-    stored = as_stored(X, limit)
-    if stored.nbytes <= limit:
-        return as_dense(stored.whole(), missing, signed)
     if signed:
         raise ValueError(IN_MEMORY)
-    return StoredData(stored, limit, missing)
+    if stored is not None:
+        return StoredData(stored, limit, missing)
+    from .cluster import DaskData  # Dask is optional
+
+    return DaskData(X, missing)
 
 
 def as_dense(X: npt.ArrayLike, missing: bool, signed: bool = False) -> DenseData:

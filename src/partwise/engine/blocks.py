@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..projections import Nonnegative
+from ..projections import Bounded, Nonnegative
 from ..statistics import Array, Stats
-from ..updates import Columns, Kept, Known, Newton, Partly, Pivot, Sets, State, Update
+from ..updates import Columns, Kept, Known, Newton, Partly, Pivot, Sets, State, Update, WithinBounds
 from .metrics import column_moves, largest_move
 
 
@@ -87,6 +87,11 @@ class Block:
 def nonnegative_encoder(r: int, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Block:
     """A block that solves for the activations exactly, by nonnegative least squares."""
     return Block(Pivot(), Columns.same(Nonnegative(), r), l1, l2, rows)
+
+
+def bounded_encoder(r: int, upper: float) -> Block:
+    """A block that solves for activations of at most ``upper`` exactly."""
+    return Block(WithinBounds(), Columns.same(Bounded(upper), r))
 
 
 def divergence_encoder(r: int) -> Block:

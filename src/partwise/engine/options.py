@@ -173,6 +173,7 @@ class Keywords(TypedDict, total=False):
         '{"error", "allow"}',
         "Treat negative entries of X as an error, or fit them by the squared loss like all others: for noise about "
         "zero, as in background-subtracted images. Activations and components stay nonnegative.",
+        Flag(NEGATIVE, "treat negative entries as an error, or fit them by the squared error"),
     ]
     weights: Annotated[
         Any,
@@ -180,12 +181,21 @@ class Keywords(TypedDict, total=False):
         "array of the shape of X",
         "Weights v ≥ 0 of the entries of a dense X in memory: the loss is ½Σ v·(x − model)². Entries of weight 0, and "
         "NaN, are not fitted. Equal weights change nothing.",
+        Flag(Path, "file of weights of all entries, of the shape of DATA", metavar="FILE"),
     ]
     sample_weight: Annotated[
-        Any, None, "array of shape (samples,)", "Weights of the samples; as ``weights`` that are equal in each row."
+        Any,
+        None,
+        "array of shape (samples,)",
+        "Weights of the samples; as ``weights`` that are equal in each row.",
+        Flag(Path, "file of weights of the samples, a row or a column", metavar="FILE"),
     ]
     feature_weight: Annotated[
-        Any, None, "array of shape (features,)", "Weights of the features, which are multiplied by ``sample_weight``."
+        Any,
+        None,
+        "array of shape (features,)",
+        "Weights of the features, which are multiplied by ``sample_weight``.",
+        Flag(Path, "file of weights of the features, a row or a column", metavar="FILE"),
     ]
     observed: Annotated[
         Any,

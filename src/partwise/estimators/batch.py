@@ -59,6 +59,10 @@ class SparseNMF(CallbackSupport, Parts):
     activations : {"nonnegative", "simplex"}, default="nonnegative"
         With "simplex", the activations of each sample sum to 1, as the shares of a mixture do, also in `transform`. The
         components then carry the scale. For the recipe "ssnmf".
+    max_activation : float, optional
+        An upper bound of all activations, also in `transform`. Each component is multiplied such that its largest
+        activation in the fit is ``max_activation``, except ``fixed_components``, for which the bound is a constraint.
+        For the recipe "ssnmf".
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
         loss is kept. Checkpoints need ``n_init=1``.
@@ -128,6 +132,7 @@ class SparseNMF(CallbackSupport, Parts):
         accelerate: Accelerate = "auto",
         compress: Compress = "auto",
         activations: Activations = "nonnegative",
+        max_activation: float | None = None,
         max_iter: int = MAX_ITER,
         tol: float | None = None,
         max_time: float | None = None,
@@ -156,6 +161,7 @@ class SparseNMF(CallbackSupport, Parts):
         self.accelerate = accelerate
         self.compress = compress
         self.activations = activations
+        self.max_activation = max_activation
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
@@ -241,7 +247,7 @@ class SparseNMF(CallbackSupport, Parts):
             raise ValueError(
                 f"recipe {recipe.__name__} does not accept {quoted(unknown)} in recipe_params, only {quoted(allowed)}"
             )
-        given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity")}
+        given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity", "max_activation")}
         given = {name: value for name, value in given.items() if value is not None}
         needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}

@@ -12,20 +12,20 @@ from ..engine.blocks import Block
 from ..engine.online import BatchLearner
 from ..engine.origins import ORIGINS
 from ..engine.validation import as_bytes
-from ..projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex
+from ..projections import AtMost, Bounded, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex
 from ..runtime.archive import Header, UnreadableError, read, write
 from ..runtime.packing import StorageError, packed, unpacked
 from ..runtime.untrusted import limited
 from ..statistics import Array, Quadratic, Stats
-from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential, SumToOne
+from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential, SumToOne, WithinBounds
 from .base import KEPT, kept_names
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .tensor import SparseCP, sparsities
 
 CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (SparseNMF, MiniBatchSparseNMF, SparseCP)}
-SETS = {c.__name__: c for c in (AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex)}
-UPDATES = Coding, Newton, Path, Pivot, Sequential, SumToOne
+SETS = {c.__name__: c for c in (AtMost, Bounded, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, Simplex)}
+UPDATES = Coding, Newton, Path, Pivot, Sequential, SumToOne, WithinBounds
 BLOCKS = SETS | {c.__name__: c for c in (Block, Columns, Rows, *UPDATES)}
 
 ATTRIBUTES: dict[str, tuple[str, ...] | type] = {  # the shape of an array of floats, or another type

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.validation import as_bytes
+from ..engine.options import NEGATIVE
+from ..engine.validation import as_bytes, as_choice
 from ..runtime.untrusted import UnreadableError, allow, limited, reading
 from .array_files import read_npy, read_npz
 from .delimited import read_table
@@ -52,7 +53,12 @@ FORMATS = (
 
 
 def read(
-    source: Source | Sequence[Source], *, transpose: bool = False, max_bytes: int | str | None = None, **settings: Any
+    source: Source | Sequence[Source],
+    *,
+    transpose: bool = False,
+    max_bytes: int | str | None = None,
+    negative: str = "error",
+    **settings: Any,
 ) -> Table:
     r"""Read a file, a folder, a glob pattern or a list of files.
 
@@ -67,6 +73,8 @@ def read(
     max_bytes : int or str
         The most memory that the file may take, such as "8 GB". By default 1000 times its size on disk, but at
         least 256 MiB, and at most half of the free memory.
+    negative : {"error", "allow"}
+        Whether negative entries of an array in memory are an error.
     mask : path or Brain
         For NIfTI: an image that is nonzero at the voxels to use, or ``origin_`` of a model of such images.
     colour : bool
@@ -100,6 +108,7 @@ def read(
     ...     read(path).feature_names
     ('geneA', 'geneB')
     """
+    signed = as_choice(negative, "negative", NEGATIVE) == "allow"
     paths, inner = _found(source)
     form = _format(paths)
     given = {name: value for name, value in settings.items() if value is not None}
@@ -114,7 +123,7 @@ def read(
     with limited(as_bytes(max_bytes, "max_bytes")), reading(paths[0]):
         table = form.read(paths if form.many else paths[0], inner, **given)
         allow(paths[0], 8 * sum(table.X.shape), *paths)  # the least that a fit takes
-        table = (table.transposed() if transpose else table).checked()
+        table = (table.transposed() if transpose else table).checked(signed)
     return replace(table, X=replace(table.X, source=table.source)) if isinstance(table.X, LazyRows) else table
 
 

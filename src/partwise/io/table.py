@@ -110,7 +110,7 @@ class Table:
                 block = rows.toarray() if is_sparse(rows) else np.asarray(rows)
             yield first, block
 
-    def checked(self) -> Table:
+    def checked(self, signed: bool = False) -> Table:
         """Return the table if its shape, names and (in memory) signs are valid; raise an error otherwise."""
         if len(self.X.shape) != 2 or not all(self.X.shape):
             raise UnreadableError(
@@ -124,7 +124,7 @@ class Table:
                 raise UnreadableError(f"{self.source} has {len(names)} names for {count} {what}")
         if is_sparse(self.X):
             checked_sparse(self.X)
-        if not self.lazy:
+        if not (self.lazy or signed):
             self._check_signs()
         return self
 
@@ -137,7 +137,8 @@ class Table:
                 i, j = first + int(bad[0, 0]), int(bad[0, 1])
                 raise UnreadableError(
                     f"{self.source}: feature {self.features[j]} of sample {self.samples[i]} is "
-                    f"{rows[bad[0, 0], j]:g}, but X must be nonnegative: shift or clip the data"
+                    f"{rows[bad[0, 0], j]:g}, but X must be nonnegative: shift or clip the data, "
+                    "or set negative='allow' to fit it as it is"
                 )
 
 

@@ -3,6 +3,7 @@
 from .grouped import Grouped
 from .sets import (
     AtMost,
+    Bounded,
     FreeNorm,
     Hoyer,
     HoyerBetween,
@@ -17,6 +18,7 @@ from .sets import (
 
 __all__ = [
     "AtMost",
+    "Bounded",
     "FreeNorm",
     "Grouped",
     "Hoyer",

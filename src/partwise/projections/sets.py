@@ -5,6 +5,8 @@
 `Hoyer`              y ≥ 0, ‖y‖₂ = 1, sparsity(y) = s
 `HoyerBetween`       y ≥ 0, ‖y‖₂ = 1, lo ≤ sparsity(y) ≤ hi
 `AtMost`             y ≥ 0, at most L entries nonzero
+`Bounded`            0 ≤ y ≤ u
+`Simplex`            y ≥ 0, Σy = 1
 `FreeNorm`           all multiples of the points of a unit-norm set
 ==================== ==========================================================
 
@@ -279,6 +281,33 @@ class AtMost(Metric):
         divide_positive(b, np.sqrt(h, dtype=float), gains)
         self.write(gains, near, gains)
         divide_positive(np.where(gains > 0, b, 0), h, out)
+        return True
+
+
+@dataclass(frozen=True)
+class Bounded(Metric):
+    """{0 ≤ y ≤ ``upper``}.
+
+    Examples
+    --------
+    >>> Bounded(2.0)([3.0, -1.0, 1.5])
+    array([2. , 0. , 1.5])
+    """
+
+    upper: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.upper, numbers.Real) and not isinstance(self.upper, bool)
+        if not number or not 0 < self.upper < math.inf:
+            raise ValueError(f"upper={self.upper!r}: give a finite number above 0")
+        object.__setattr__(self, "upper", float(self.upper))
+
+    def write(self, b: Vector, near: Vector | None, out: Vector) -> None:
+        np.clip(b, 0, self.upper, out=out)
+
+    def write_metric(self, b: Vector, h: Vector, near: Vector | None, out: Vector) -> bool:
+        divide_positive(b, h, out)
+        np.minimum(out, self.upper, out=out)
         return True
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from ..data import WeightedDense
-from ..engine.blocks import Block
+from ..engine.blocks import Block, bounded_encoder
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
 from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
-from ..projections import FreeNorm, Hoyer, HoyerBetween, Method, Simplex
+from ..projections import Bounded, FreeNorm, Hoyer, HoyerBetween, Method, Simplex
 from ..updates import (
     Columns,
     Gradient,
@@ -61,6 +63,7 @@ async def ssnmf(
     accelerate: Accelerate = "auto",
     compress: Compress = "auto",
     activations: Activations = "nonnegative",
+    max_activation: float | None = None,
     l1: float | Sequence[float] = 0.0,
     l2: float | Sequence[float] = 0.0,
     **options: Unpack[Keywords],
@@ -102,6 +105,10 @@ async def ssnmf(
     activations : {"nonnegative", "simplex"}
         With "simplex", the activations of each sample sum to 1: they are the shares of a mixture, and are solved
         exactly. The components then carry the scale, also if they have a sparsity.
+    max_activation : float, optional
+        An upper bound of all activations. The components then carry the scale, also if they have a sparsity: each is
+        multiplied such that its largest activation is ``max_activation``. For ``fixed_components``, whose scale is
+        known, the bound is a constraint of the fit.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 
@@ -126,26 +133,32 @@ async def ssnmf(
     sets = one_sided(activation_sparsity, sparsity, r, projection)
     mixed = as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex"
     penalised = [any(as_penalty(given, name)) for given, name in ((l1, "l1"), (l2, "l2"))]
+    others = {
+        "faithful": faithful,
+        "solver": solver is not None,
+        "activation_sparsity": activation_sparsity is not None,
+        "activations='simplex'": mixed,
+        "l1": penalised[0],
+        "l2": penalised[1],
+    }
+    if max_activation is not None:
+        limit = as_limit(max_activation)
+        refuse(others | {FIXED[0]: task.known[0] is not None}, "max_activation")
     if task.divergence:
-        refused = {
-            "faithful": faithful,
-            "solver": solver is not None,
-            "activation_sparsity": activation_sparsity is not None,
-            "activations='simplex'": mixed,
-            "l1": penalised[0],
-            "l2": penalised[1],
-        }
-        for name in (name for name, given in refused.items() if given):
-            raise ValueError(f"{name} is not available with loss={task.options['loss']!r}: omit it")
+        loss = f"loss={task.options['loss']!r}"
+        refuse(others | {"max_activation": max_activation is not None}, loss)
         return await of_counts(task, sets, (activation_sweeps, component_sweeps))
     if mixed:
         own = activation_sparsity is not None or activation_sweeps is not None
         if own or faithful or not hals or any(penalised):
             raise ValueError("activations='simplex' is solved exactly: omit other options of the activations")
         return await mixture(task, sets[1], component_sweeps)
+    known = () if task.known[1] is None else task.known[1].which
+    if max_activation is not None:
+        sets[0] = Columns(tuple(Bounded(limit) if j in known else s for j, s in enumerate(sets[0])))
     penalties = as_penalties(l1, l2, sets)
     seed = int(task.rng.integers(2**31))
-    first = 0 if sets[1].nonnegative and not sets[0].nonnegative else 1
+    first = 0 if sets[1].nonnegative and not sets[0].by_rows else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
@@ -160,7 +173,7 @@ async def ssnmf(
             sweeps = cheap if asked is None else as_count(asked, SWEEPS[mode])
             update = Sequential(sweeps, "random" if faithful else "fixed", seed)
         blocks.append(Block(update, sets[mode], *penalties[mode]))
-    return await task.run(
+    result = await task.run(
         blocks,
         order=(first, 1 - first),
         before=() if faithful else (1 - first,),
@@ -171,6 +184,31 @@ async def ssnmf(
         accelerate=faster,
         compress=cheaper,
     )
+    return result if max_activation is None else bounded(result, limit, known)
+
+
+def as_limit(value: object) -> float:
+    """Validate ``max_activation``; with an extreme one, squares of components would overflow in single precision."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 1e-9 <= float(value) <= 1e9:  # type: ignore[arg-type]
+        raise ValueError(f"max_activation={value!r}: give a number from 1e-9 to 1e9")
+    return float(value)  # type: ignore[arg-type]
+
+
+def refuse(others: Mapping[str, bool], option: str) -> None:
+    """Raise ValueError for options that are given and cannot be combined with ``option``."""
+    for name in (name for name, given in others.items() if given):
+        raise ValueError(f"{name} is not available with {option}: omit it")
+
+
+def bounded(result: Result, limit: float, known: Sequence[int]) -> Result:
+    """Scale all components but the ``known`` ones such that the largest activation of each is ``limit``."""
+    activations, parts = result.factors
+    scale = np.array(activations.max(axis=0), dtype=float) / limit
+    scale[(scale == 0) | np.isin(np.arange(len(scale)), known)] = 1
+    scaled = (activations / scale.astype(activations.dtype)).clip(0, limit)
+    factors = [scaled, parts * scale.astype(parts.dtype)]
+    return replace(result, factors=factors, encoder=bounded_encoder(len(scale), limit))
 
 
 async def of_counts(task: Task, sets: Sequence[Columns], sweeps: Sequence[int | None]) -> Result:

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ..data import Chunked, Matrix, as_data, checksum
+from ..data import Chunked, Matrix, as_data, checksum, with_divergence
 from ..engine.names import named
 from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
@@ -21,6 +21,7 @@ from ..engine.validation import (
     as_choice,
     as_count,
     as_generator,
+    as_loss,
     as_path,
     as_switch,
     as_verbosity,
@@ -48,6 +49,7 @@ def consensus(
     sparsity: Any = None,
     features_per_part: int | None = None,
     holdout: float | None = None,
+    loss: Literal["squared", "kullback-leibler", "kl"] = "squared",
     init: str = "random",
     max_iter: int = 1000,
     tol: float = TOL,
@@ -79,7 +81,10 @@ def consensus(
         The largest number of nonzero features of each component, instead of a sparsity.
     holdout : float, optional
         Share of the samples, and of the features, that are held out together to measure ``heldout_error``
-        (bi-cross-validation, Owen & Perry 2009): one further fit per rank. X must be in memory.
+        (bi-cross-validation, Owen & Perry 2009): one further fit per rank. X must be in memory. For the squared loss.
+    loss : {"squared", "kullback-leibler", "kl"}
+        The loss of the runs and of the consensus. The Kullback–Leibler divergence suits counts; runs then share no
+        passes over X.
     init, max_iter, tol, n_threads, memory_limit
         As in `partwise.ssnmf`.
     precision : {"same", "single"}
@@ -115,7 +120,9 @@ def consensus(
     """
     asked, n_runs, rng = as_ranks(ranks), as_runs(n_runs), as_generator(random_state)
     wanted_shape = as_shape(sparsity, features_per_part)
-    share = None if holdout is None else as_share(holdout)
+    share, divergence = None if holdout is None else as_share(holdout), as_loss(loss)
+    if divergence and share is not None:
+        raise ValueError(f"holdout={share:g} needs the squared loss: omit it, or use select(loss={loss!r})")
     as_verbosity(verbose)
     matrix, samples, features = named(X)
     data = checked(matrix, as_bytes(memory_limit, "memory_limit"))
@@ -123,6 +130,7 @@ def consensus(
         check_block(data, share)
     options = {
         "sparsity": wanted_shape,
+        **({"loss": "kullback-leibler"} if divergence else {}),
         "init": init,
         "max_iter": as_count(max_iter, "max_iter"),
         "tol": as_amount(tol, "tol"),
@@ -150,14 +158,15 @@ def consensus(
         finally:  # also after Ctrl-C
             saver(force=True)
     spectra = {rank: runs.spectra(rank, n_runs) for rank in asked}
-    rows = [row(data, rank, spectra[rank], wanted_shape) for rank in asked]
+    fitted = with_divergence(data) if divergence else data
+    rows = [row(fitted, rank, spectra[rank], wanted_shape) for rank in asked]
     for one in rows:
         finished = [runs.facts[one["rank"], number] for number in range(n_runs)]
         one["converged"] = sum(converged for _, _, converged in finished)
         one["loss"] = float(np.mean([loss for loss, _, _ in finished]))  # of the runs themselves
         if share is not None:
             one["heldout_error"] = heldout_error(data, one["rank"], share, runs.seed, options)
-    found = Consensus(spectra, rows, wanted_shape, features, samples, runs, data)
+    found = Consensus(spectra, rows, wanted_shape, features, samples, runs, fitted)
     if path is not None:
         found.save(path)
     return found

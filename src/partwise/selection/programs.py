@@ -32,7 +32,7 @@ class Programs:
         The median of each cluster, projected to the requested sparsity if any, with unit norm. Ordered by their share
         of the activations, largest first.
     activations : array of shape (samples, rank)
-        The exact nonnegative least squares solution for these components.
+        The exact nonnegative least squares solution for these components, or that which minimises the divergence.
     density : array of shape (n_runs · rank,)
         Mean distance of each component of each run to its nearest neighbours, run by run.
     labels : array of shape (n_runs · rank,)
@@ -42,7 +42,7 @@ class Programs:
     stability : float
         Mean silhouette of the clusters; nan for a single one.
     relative_error : float
-        ‖X − activations · components‖ / ‖X‖.
+        ‖X − activations · components‖ / ‖X‖; with the divergence, as `Result.relative_error`.
     explained : array of shape (rank,)
         Share of ‖X‖² that each program explains.
     specificity : array of shape (rank, features)
@@ -58,6 +58,7 @@ class Programs:
     stability: float
     relative_error: float
     explained: Array
+    loss: str = "squared"
     sparsity: Shape = None
     feature_names: Array | None = None
     sample_names: Array | None = None
@@ -117,6 +118,7 @@ class Programs:
         from ..estimators import SparseNMF  # on the same floor
 
         model = SparseNMF(self.rank, sparsity=self.sparsity)
+        model.set_params(loss=self.loss)
         model._store_parts(self.components)
         model.n_features_in_ = self.components.shape[1]
         if self.feature_names is not None:
@@ -150,7 +152,8 @@ class Programs:
 
     def __repr__(self) -> str:
         known = summary(self.model)
-        lines = [f"{self.rank} programs, {self.in_words()}", "program  share of ‖X‖²  runs  strongest features"]
+        share = "share of ‖X‖²" if self.loss == "squared" else "explained"
+        lines = [f"{self.rank} programs, {self.in_words()}", f"program  {share:>13}  runs  strongest features"]
         for j in range(self.rank):
             names = ", ".join(name for name, _ in known.strongest_features(j))
             lines.append(f"{j:7}  {self.explained[j]:13.1%}  {self.runs_kept[j]:4}  {names}")
@@ -189,6 +192,7 @@ def assemble(
         stability,
         solved.relative_error,
         solved.explained[order],
+        "squared" if data.squared else "kullback-leibler",
         sparsity,
         names[1],
         names[0],

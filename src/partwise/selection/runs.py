@@ -145,7 +145,7 @@ def resumed(
         found, _ = read_runs(path)
     except UnreadableError as error:
         raise ValueError(f"{name} cannot be resumed: {error}. Use another path") from error
-    other = [key for key, value in settings.items() if found.settings.get(key) != value]
+    other = [key for key in settings | found.settings if found.settings.get(key) != settings.get(key)]
     other += ["random_state"] if random_state_given and found.seed != seed else []
     if other:
         raise ValueError(

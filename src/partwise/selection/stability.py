@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Chunked, Matrix, as_data
+from ..data import Chunked, Matrix, as_data, with_divergence
 from ..engine.names import as_names, named
 from ..engine.validation import as_amount, as_count
 from ..projections import AtMost
@@ -43,8 +43,9 @@ class Consensus:
         For each rank, the components of all its runs: an array of shape (n_runs · rank, features), run by run.
     rows : list of dict
         One per rank: ``stability`` is the mean silhouette of the clusters over all runs (nan for rank 1), ``error`` is
-        ‖X − model‖ / ‖X‖ for the medians of the clusters, ``heldout_error`` is None unless asked for, and
-        ``converged`` of ``n_runs`` runs have converged.
+        ‖X − model‖ / ‖X‖ for the medians of the clusters (with the Kullback–Leibler divergence, as
+        `Result.relative_error`), ``heldout_error`` is None unless asked for, and ``converged`` of ``n_runs`` runs have
+        converged.
     """
 
     spectra: Mapping[int, Array]
@@ -143,7 +144,8 @@ class Consensus:
         features = next(iter(self.spectra.values())).shape[1]
         if data.shape[1] != features:
             raise ValueError(f"X has {data.shape[1]} features, but the components have {features}")
-        return data
+        divergence = self.runs is not None and "loss" in self.runs.settings
+        return with_divergence(data) if divergence and data.squared else data
 
     def __repr__(self) -> str:
         shown = [name for name in HEADINGS if any(row[name] is not None for row in self.rows)]

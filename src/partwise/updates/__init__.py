@@ -1,5 +1,6 @@
 """Updates: algorithms that improve one factor given its statistics, without access to X."""
 
+from .bounded import WithinBounds
 from .coding import Coding
 from .cone import Cone
 from .gradient import Gradient
@@ -43,6 +44,7 @@ __all__ = [
     "Update",
     "Weighted",
     "WholeFactor",
+    "WithinBounds",
     "bolder",
     "shier",
 ]

@@ -10,12 +10,23 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..projections import AtMost, Grouped, Hoyer, HoyerBetween, Nonnegative, Projection, Simplex, hoyer_sparsity
+from ..projections import (
+    AtMost,
+    Bounded,
+    Grouped,
+    Hoyer,
+    HoyerBetween,
+    Nonnegative,
+    Projection,
+    Simplex,
+    hoyer_sparsity,
+)
 from ..projections.largest import keep_largest
 from ..projections.sets import Checked, Normed, Relaxable
 from ..statistics import Array, Rates, Stats
 
 State = dict[str, Any]
+SCALED = Bounded, Simplex  # sets whose points cannot be multiplied by any positive number
 
 
 class Sets(Protocol):
@@ -147,11 +158,12 @@ class Columns:
 
     @cached_property
     def scale_free(self) -> bool:
-        return all(isinstance(s, Normed) and not s.unit_norm for s in self.sets if not isinstance(s, Kept))
+        free = [s for s in self.sets if not isinstance(s, Kept)]
+        return all(isinstance(s, Normed) and not s.unit_norm and not isinstance(s, SCALED) for s in free)
 
-    @property
+    @cached_property
     def by_rows(self) -> bool:
-        return self.nonnegative
+        return all(isinstance(s, Nonnegative | Bounded | Kept) for s in self.sets)
 
     def l1_ranges(self, m: int) -> Array:
         if m not in self._ranges:
@@ -211,7 +223,7 @@ class Rows(Joint):
 
     @property
     def scale_free(self) -> bool:
-        return not isinstance(self.row, Simplex)
+        return not isinstance(self.row, SCALED)
 
     def __getitem__(self, j: int) -> Projection:
         """The set of one column while the others are fixed: its zeros stay zero."""
