@@ -33,7 +33,8 @@ function rows(reference) { // one Float32Array per row, as stored by Arrays.rows
 
 const floats = ({ at, count }) => new Float32Array(block, at, count);
 const largest = (row) => row.reduce((most, value) => Math.max(most, value), 0) || 1;
-const number = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
+const number = (value, digits = 4) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(digits))));
+const counted = (count, one, several = `${one}s`) => `${count} ${count === 1 ? one : several}`;
 const percent = (share) => (share > 0.9995 && share < 1 ? `${Math.floor(share * 1e6) / 1e4} %` : `${(100 * share).toFixed(1)} %`);
 const asked = (level) => (level.asked === null ? "no constraint" : number(level.asked));
 const nameOf = (sample) => page.names[sample] ?? `sample ${sample}`;
@@ -80,61 +81,69 @@ const bar = (value, most, label) => element("progress", { max: 1, value: Math.ma
 
 // ---- pictures: one function for each kind of data. `tone` is weights, photo, or residual
 
-function tinted(value, tone) { // a value from 0 to 1 (residual: −1 to 1) as red, green, blue
+function tinted(data, at, value, tone) { // writes a value from 0 to 1 (residual: −1 to 1) as red, green, blue
   if (tone === "residual") {
     const size = Math.min(Math.abs(value), 1);
-    const end = value > 0 ? [194, 81, 0] : [0, 114, 178];
-    return end.map((part) => 255 + (part - 255) * size);
+    const end = value > 0 ? ORANGE : BLUE;
+    for (let c = 0; c < 3; c++) data[at + c] = Math.round(255 + (end[c] - 255) * size);
+  } else {
+    const grey = Math.min(Math.max(tone === "weights" ? 1 - value : value, 0), 1);
+    data[at] = data[at + 1] = data[at + 2] = Math.round(255 * grey);
   }
-  const grey = 255 * Math.min(Math.max(tone === "weights" ? 1 - value : value, 0), 1);
-  return [grey, grey, grey];
 }
+
+const ORANGE = [194, 81, 0], BLUE = [0, 114, 178];
 
 function pixels(canvas, height, width, values, tone, channels = 1, inside = null) {
   canvas.width = width;
   canvas.height = height;
   const image = new ImageData(width, height);
+  const { data } = image;
   for (let i = 0; i < height * width; i++) {
-    const hidden = inside ? !inside.has(i) : Number.isNaN(values[i]);
-    const rgb = channels === 3 && tone !== "residual" ? [0, 1, 2].map((c) => 255 * Math.min(values[3 * i + c], 1))
-      : tinted(channels === 3 ? (values[3 * i] + values[3 * i + 1] + values[3 * i + 2]) / 3 : values[i], tone);
-    image.data.set([...rgb.map(Math.round), hidden ? 0 : 255], 4 * i);
+    const mean = channels === 3 ? (values[3 * i] + values[3 * i + 1] + values[3 * i + 2]) / 3 : values[i];
+    if (channels === 1 || tone === "residual") tinted(data, 4 * i, mean, tone);
+    else for (let c = 0; c < 3; c++) data[4 * i + c] = Math.round(255 * Math.min(values[3 * i + c], 1));
+    data[4 * i + 3] = (inside ? inside.has(i) : !Number.isNaN(mean)) ? 255 : 0;
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-function line(canvas, all, tone) { // curves over the features; `all` are [values, CSS colour], scaled to 1
+function line(canvas, values, tone, ink) { // a curve over the features with the area below it, scaled to 1
   const width = (canvas.width = 480), height = (canvas.height = 160);
   const pen = canvas.getContext("2d");
   const zero = tone === "residual" ? height / 2 : height - 4;
   const tall = tone === "residual" ? height / 2 - 6 : height - 10;
-  for (const [values, ink, filled] of all) {
+  const last = Math.max(values.length - 1, 1);
+  const trace = (kept) => {
     pen.beginPath();
-    const last = Math.max(values.length - 1, 1);
-    values.forEach((value, i) => pen.lineTo((i / last) * width, zero - Math.max(Math.min(value, 1), -1) * tall));
-    pen.strokeStyle = colour(ink);
-    pen.lineWidth = 2;
-    pen.stroke();
-    if (!filled) continue;
+    values.forEach((value, i) => pen.lineTo((i / last) * width, zero - kept(Math.max(Math.min(value, 1), -1)) * tall));
+  };
+  const areas = tone === "residual" ? [["--second", (value) => Math.max(value, 0)], ["--accent", (value) => Math.min(value, 0)]] : [[ink, (value) => value]];
+  for (const [hue, kept] of areas) {
+    trace(kept);
     pen.lineTo(width, zero);
     pen.lineTo(0, zero);
-    pen.globalAlpha = 0.15;
-    pen.fillStyle = colour(ink);
+    pen.globalAlpha = tone === "residual" ? 0.6 : 0.15;
+    pen.fillStyle = colour(hue);
     pen.fill();
-    pen.globalAlpha = 1;
   }
+  pen.globalAlpha = 1;
+  trace((value) => value);
+  pen.strokeStyle = colour(tone === "residual" ? "--quiet" : ink);
+  pen.lineWidth = tone === "residual" ? 1 : 2;
+  pen.stroke();
 }
 
-function slices(canvas, values, tone) { // three planes side by side, in millimetres
-  const tall = Math.max(...view.planes.map((plane) => plane.up));
-  const wide = view.planes.reduce((sum, plane) => sum + plane.across, 0);
-  const zoom = 640 / (1.03 * wide);
+function slices(canvas, planes, values, tone) { // three planes side by side, in millimetres
+  const tall = Math.max(...planes.map((plane) => plane.up));
+  const wide = planes.reduce((sum, plane) => sum + plane.across, 0);
+  const zoom = 640 / (1.06 * wide);
   canvas.width = 640;
   canvas.height = Math.ceil(tall * zoom);
   const pen = canvas.getContext("2d");
   pen.imageSmoothingEnabled = false;
   let left = 0, first = 0;
-  for (const plane of view.planes) {
+  for (const plane of planes) {
     const one = document.createElement("canvas");
     pixels(one, plane.height, plane.width, values.subarray(first, first + plane.height * plane.width), tone);
     const [across, up] = [plane.across * zoom, plane.up * zoom];
@@ -147,7 +156,7 @@ function slices(canvas, values, tone) { // three planes side by side, in millime
     pen.textAlign = "right";
     pen.fillText(plane.ends[1], left + across - 2, top + 2);
     pen.textAlign = "left";
-    left += across + (0.015 * 640);
+    left += across + 0.0283 * 640;
     first += plane.height * plane.width;
   }
 }
@@ -155,17 +164,17 @@ function slices(canvas, values, tone) { // three planes side by side, in millime
 const inside = view.inside ? new Set(view.inside) : null;
 const scaled = (row, by) => Float64Array.from(row, (value) => value / by);
 
-function sample_picture(canvas, row, by, tone, ink = "--accent") {
+function sample_picture(canvas, row, by, tone, ink = "--accent", seen = view) {
   const values = scaled(row, by);
-  if (kind === "images") pixels(canvas, view.shape[0], view.shape[1], values, tone, view.shape[2] ?? 1, inside);
-  else if (kind === "volumes") slices(canvas, values, tone);
-  else line(canvas, [[values, ink, tone !== "residual"]], tone);
+  if (kind === "images") pixels(canvas, seen.shape[0], seen.shape[1], values, tone, seen.shape[2] ?? 1, seen === view ? inside : null);
+  else if (kind === "volumes") slices(canvas, seen.planes, values, tone);
+  else line(canvas, values, tone, ink);
   return canvas;
 }
 
 function part_picture(level, j) { // a canvas, or the list of the strongest features
   const label = `component ${j}, ${asked(level)}`;
-  if (kind === "bars") return feature_list(level.parts[j].features.slice(0, 6), j);
+  if (kind === "bars") return feature_list(level.parts[j].specific.slice(0, 6), j);
   const canvas = element("canvas", { role: "img", "aria-label": label, class: `weights ${kind} ${view.shape?.[2] ? "colour" : ""}` });
   if (kind !== "volumes") {
     const row = rows(level.weights)[j];
@@ -173,14 +182,14 @@ function part_picture(level, j) { // a canvas, or the list of the strongest feat
   }
   const size = level.slices.count / page.counts.components;
   const bytes = new Uint8Array(block, level.slices.at + j * size, size);
-  slices(canvas, Float64Array.from(bytes, (byte) => (byte === 255 ? NaN : byte / 254)), "weights");
+  slices(canvas, view.planes, Float64Array.from(bytes, (byte) => (byte === 255 ? NaN : byte / 254)), "weights");
   return canvas;
 }
 
 function feature_list(features, j) {
   const most = features.length ? features[0][1] : 1;
-  return element("ol", { class: `bars c${j % 8}` }, ...features.map(([name, weight]) =>
-    element("li", {}, named(name), bar(weight, most, `weight ${number(weight)}`))));
+  return element("ol", { class: `bars c${j % 8}` }, ...features.map(([name, specific]) =>
+    element("li", {}, named(name), bar(specific, most, `specificity ${number(specific)}`))));
 }
 
 // ---- state: what the address says
@@ -242,15 +251,16 @@ const CURVES = [
 ].filter(([key]) => levels[0][key] !== null);
 
 function curve([key, title, format]) {
-  const [width, height, left, top, bottom] = [300, 150, 6, 8, 20];
+  const [width, height, left, right, top, bottom] = [300, 165, 54, 10, 10, 24];
   const xs = levels.map((level) => level.asked ?? level.sparsity ?? 0);
   const ys = levels.map((level) => level[key]);
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
-  const [least, most] = [Math.min(0, ...ys), Math.max(...ys) || 1];
-  const x = (value) => left + ((value - low) / (high - low || 1)) * (width - 2 * left);
-  const y = (value) => top + (1 - (value - least) / (most - least)) * (height - top - bottom);
+  const most = Math.max(...ys) || 1;
+  const least = Math.max(0, Math.min(...ys, 0.9 * most)); // differences of a few percent do not fill the chart
+  const x = (value) => left + 8 + ((value - low) / (high - low || 1)) * (width - left - right - 8);
+  const y = (value) => top + (1 - (value - least) / (most - least)) * (height - top - bottom - 6);
   const drawn = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "curve" });
-  drawn.append(shape("line", { x1: 0, x2: width, y1: y(least), y2: y(least), class: "rule" }));
+  drawn.append(...[height - bottom, y(most)].map((place) => shape("line", { x1: left, x2: width, y1: place, y2: place, class: "rule" })));
   const cursor = shape("line", { y1: top, y2: height - bottom, class: "cursor" });
   const points = levels.map((level, k) => [k, level]).filter(([, level]) => level.asked !== null);
   drawn.append(cursor, shape("polyline", { points: points.map(([k]) => `${x(xs[k])},${y(ys[k])}`).join(" ") }));
@@ -258,9 +268,11 @@ function curve([key, title, format]) {
     ? shape("path", { d: `M${x(xs[k])},${y(ys[k]) - 6} l6,6 l-6,6 l-6,-6 z`, class: "free" })
     : shape("circle", { cx: x(xs[k]), cy: y(ys[k]), r: 3 })));
   const dot = shape("circle", { r: 5.5, class: "cursor" });
-  drawn.append(dot, shape("text", { x: left, y: height - 4 }, number(low)),
-    shape("text", { x: width - left, y: height - 4, "text-anchor": "end" }, number(high)),
-    shape("text", { x: width / 2, y: height - 4, "text-anchor": "middle" }, "sparsity"));
+  const short = key === "explained" ? (value) => `${number(100 * value, 3)} %` : (value) => number(value, 3);
+  drawn.append(dot, shape("text", { x: left, y: height - 4 }, number(low, 2)),
+    shape("text", { x: width - right, y: height - 4, "text-anchor": "end" }, number(high, 2)),
+    shape("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "sparsity"),
+    ...[most, least].map((value) => shape("text", { x: left - 4, y: y(value) + 5, "text-anchor": "end" }, short(value))));
   drawn.addEventListener("click", (event) => {
     const box = drawn.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * width;
@@ -293,7 +305,7 @@ function draw_gallery() {
     element("button", {
       type: "button", class: `card c${j % 8}`, "aria-pressed": String(state.part === j), "data-part": j,
       onclick: () => { go({ part: j }); reveal(part_panel); },
-    }, part_picture(level, j), element("span", { class: "caption" }, `Part ${j}`,
+    }, part_picture(level, j), ...(level.courses ? [small_course(level, j)] : []), element("span", { class: "caption" }, `Part ${j}`,
       element("small", {}, part.place ?? ""), element("span", { class: "share" }, percent(part.explained))))));
 }
 
@@ -302,12 +314,13 @@ function draw_part() {
   part_panel.hidden = j === null;
   if (j === null) return;
   const part = level.parts[j];
+  const captioned = kind === "lines" ? features_axis() : element("figcaption", {}, caption(part));
   const fact = (name, text, key) => element("div", {}, element("dt", {}, name), element("dd", { "data-fact": key }, text));
   const pieces = [
     closing({ part: null }),
     element("h3", { class: `c${j % 8}` }, `Part ${j}`),
-    element("div", { class: "detail" },
-      element("figure", { class: "large" }, part_picture(level, j), element("figcaption", {}, caption(part))),
+    element("div", { class: `detail ${kind}` },
+      ...(kind === "bars" ? [] : [element("figure", { class: "large" }, part_picture(level, j), captioned)]), // bars: the table below
       element("div", {},
         element("dl", { class: "facts" },
           fact("Sparsity", number(part.sparsity), "sparsity"),
@@ -324,31 +337,52 @@ function draw_part() {
   part_panel.replaceChildren(...pieces);
 }
 
+function axis(low, high, label) { // round numbers below a curve, and what they are
+  const rough = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((one) => one * power >= rough * 0.999);
+  const numbers = element("span");
+  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-9); k++) {
+    const share = (k * step - low) / (high - low || 1);
+    const place = element("i", { class: share < 0.03 ? "first" : share > 0.97 ? "last" : false }, number(k * step));
+    place.style.left = `${100 * share}%`;
+    numbers.append(place);
+  }
+  return element("figcaption", { class: "axis" }, numbers, element("b", {}, label));
+}
+
 function caption(part) {
-  if (kind === "volumes") return `${view.planes.map((plane) => plane.name).join(" · ")} through the peak at ${part.place}`;
-  if (kind === "lines") return `${view.label}: ${number(view.x[0])} to ${number(view.x.at(-1))}`;
+  if (kind === "volumes") return `${view.planes.map((plane) => plane.name).join(", ")} slices through the peak at ${part.place}`;
   return kind === "images" ? "Scaled to the largest weight." : "";
 }
+
+const features_axis = () => axis(view.x[0], view.x.at(-1), view.label);
 
 function life(j) {
   return element("div", { class: `life ${kind}` }, ...levels.map((level, k) =>
     element("button", { type: "button", "aria-pressed": String(state.level === k), onclick: () => go({ level: k }) },
-      kind === "bars" ? element("span", { class: "words" }, ...level.parts[j].features.slice(0, 3).map(([name]) => named(name))) : part_picture(level, j),
-      element("small", {}, level.asked === null ? "none" : number(level.asked)))));
+      kind === "bars" ? element("span", { class: "words" }, ...level.parts[j].specific.slice(0, 3).map(([name]) => named(name))) : part_picture(level, j),
+      element("small", { class: level.asked === null ? "free" : false }, level.asked === null ? "none" : number(level.asked)))));
+}
+
+function small_course(level, j) {
+  const row = rows(level.courses)[j];
+  const canvas = element("canvas", { class: "lines course", role: "img", "aria-label": `activation of component ${j} over time` });
+  line(canvas, scaled(row, largest(row)), "weights", "--quiet");
+  return canvas;
 }
 
 function course(level, j) {
   const row = rows(level.courses)[j];
   const canvas = element("canvas", { class: "wide", role: "img", "aria-label": `activation of component ${j} over time` });
-  line(canvas, [[scaled(row, largest(row)), "--second", true]], "weights");
-  return element("figure", { class: "wide" }, canvas, element("figcaption", {}, `0 to ${number(page.times.end)} seconds`));
+  line(canvas, scaled(row, largest(row)), "weights", "--second");
+  return element("figure", { class: "wide" }, canvas, axis(0, page.times.end, "time (s)"));
 }
 
 function sample_button(sample, value) {
   const held = page.samples.includes(sample);
   const name = nameOf(sample);
   const text = element("span", { class: "caption" }, named(name), value === undefined ? "" : element("small", { "data-activation": sample }, number(value)));
-  if (!held) return element("span", { class: "sample missing", title: "not in this page" }, text);
+  if (!held) return element("span", { class: "sample missing", title: "this page does not hold its data" }, ...thumbnail(sample, name), text);
   const button = element("button", {
     type: "button", class: "sample", "data-sample": sample, "aria-pressed": String(state.sample === sample),
     onclick: () => { go({ sample, off: new Set() }); reveal(sample_panel); },
@@ -356,9 +390,22 @@ function sample_button(sample, value) {
   if (kind !== "bars") {
     const row = original(sample);
     button.append(sample_picture(element("canvas", { class: `photo ${kind}`, role: "img", "aria-label": name }), row, largest(row), "photo"));
-  }
+  } else text.append(...strongest_words(sample));
   button.append(text);
   return button;
+}
+
+function thumbnail(sample, name) { // a small picture of a sample whose data the page does not hold
+  const at = page.thumbnails?.samples.indexOf(sample) ?? -1;
+  if (at < 0) return [];
+  const row = rows(page.thumbnails.rows)[at];
+  return [sample_picture(element("canvas", { class: `photo ${kind}`, role: "img", "aria-label": name }), row, largest(row), "photo", "--accent", page.thumbnails.view)];
+}
+
+function strongest_words(sample) { // the names of its largest features
+  const row = original(sample);
+  const order = [...row.keys()].filter((i) => row[i] > 0).sort((a, b) => row[b] - row[a]).slice(0, 3);
+  return order.length ? [element("small", { class: "name" }, order.map((i) => view.names[i]).join(", "))] : [];
 }
 
 const original = (sample) => rows(page.originals)[page.samples.indexOf(sample)];
@@ -383,6 +430,10 @@ function draw_strip() {
   if (more > 0) strip.append(element("button", { type: "button", class: "more", onclick: () => { shown += 96; draw_strip(); } }, `${more} more`));
 }
 
+function mark_sample() { // in the strip, which is the same at all levels
+  for (const button of strip.querySelectorAll("[data-sample]")) button.setAttribute("aria-pressed", String(Number(button.dataset.sample) === state.sample));
+}
+
 function draw_sample() {
   const sample = state.sample, level = levels[state.level];
   sample_panel.hidden = sample === null;
@@ -391,8 +442,8 @@ function draw_sample() {
   const pictures = element("div", { class: `pictures ${kind}` });
   const redraw = () => {
     const sum = sumOf(sample, level, state.off);
-    pictures.replaceChildren(...(kind === "bars" ? [compared(row, sum, by)] : [["Original", row], ["Model", sum], ["Residual", row.map((value, i) => value - sum[i])]].map(([name, values]) =>
-      element("figure", {}, sample_picture(element("canvas", { role: "img", class: `photo ${kind}`, "data-picture": name, "aria-label": `${name} of ${nameOf(sample)}` }), values, by, name === "Residual" ? "residual" : "photo", name === "Model" ? "--second" : "--accent"), element("figcaption", {}, name)))));
+    pictures.replaceChildren(...(kind === "bars" ? [compared(row, sum, sumOf(sample, level, new Set()))] : [["Original", row], ["Model", sum], ["Residual", row.map((value, i) => value - sum[i])]].map(([name, values]) =>
+      element("figure", {}, sample_picture(element("canvas", { role: "img", class: `photo ${kind}`, "data-picture": name, "aria-label": `${name} of ${nameOf(sample)}` }), values, by, name === "Residual" ? "residual" : "photo", name === "Model" ? "--second" : "--accent"), ...(kind === "lines" ? [features_axis()] : []), element("figcaption", {}, name)))));
   };
   const activations = activationsOf(sample, level);
   const order = [...activations.keys()].filter((j) => activations[j] > 0).sort((a, b) => activations[b] - activations[a]);
@@ -411,12 +462,15 @@ function draw_sample() {
     element("ol", { class: "switches" }, ...boxes));
 }
 
-function compared(row, sum, by) { // named features: original and model side by side
-  const order = [...row.keys()].sort((a, b) => row[b] - row[a]).slice(0, 16).filter((i) => row[i] > 0);
-  const cell = (value, what) => element("td", {}, bar(value, by, what));
+function compared(row, sum, whole) { // named features, by the larger of original and whole model
+  const height = (i) => Math.max(row[i], whole[i]);
+  const order = [...row.keys()].filter((i) => height(i) > 0).sort((a, b) => height(b) - height(a)).slice(0, 16);
+  const most = Math.max(...order.map(height), 0);
+  const cell = (value, hue, what) => element("td", { class: hue }, bar(Math.abs(value), most, `${what} ${number(value)}`), element("span", {}, number(value, 3)));
   return element("table", { class: "features compared" },
-    element("thead", {}, element("tr", {}, ...["Feature", "Original", "Model"].map((text) => element("th", { scope: "col" }, text)))),
-    element("tbody", {}, ...order.map((i) => element("tr", {}, element("th", { scope: "row" }, named(view.names[i])), cell(row[i], "original"), cell(sum[i], "model")))));
+    element("thead", {}, element("tr", {}, ...["Feature", "Original", "Model", "Residual"].map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, ...order.map((i) => element("tr", {}, element("th", { scope: "row" }, named(view.names[i])),
+      cell(row[i], "", "original"), cell(sum[i], "model", "model"), cell(row[i] - sum[i], row[i] > sum[i] ? "low" : "high", "residual")))));
 }
 
 // ---- downloads
@@ -478,7 +532,7 @@ function draw() {
   draw_gallery();
   if (part !== undefined) gallery.children[part].focus({ preventScroll: true });
   draw_part();
-  draw_strip();
+  mark_sample();
   draw_sample();
 }
 
@@ -495,13 +549,13 @@ const PICTURES = {
   images: "Blank is zero; each component is scaled to its largest weight.",
   volumes: `Slices through the largest weight of each component${view.planes?.[0].ends[0] ? "; L is left, R right, P posterior, A anterior" : ""}.`,
   lines: `Weights over ${view.label}; each component has its own scale.`,
-  bars: "The features with the largest weights.",
+  bars: "The features that are most specific to each component.",
 };
 
 async function start() {
   block = await inflated(document.getElementById("page-arrays").textContent);
   const { samples, features, components } = page.counts;
-  document.querySelector(".about").textContent = `${samples} samples × ${features} features · ${components} components at ${levels.length - 1} sparsities, and without a constraint`;
+  document.querySelector(".about").textContent = `${counted(samples, "sample")} × ${counted(features, "feature")} · ${counted(components, "component")} at ${counted(levels.length - 1, "sparsity", "sparsities")}, and without a constraint`;
   const curves = CURVES.map(curve);
   updates = curves.map(([, update]) => update);
   document.getElementById("explorer").replaceChildren(
@@ -511,10 +565,13 @@ async function start() {
     gallery, part_panel,
     element("h2", {}, "Samples"), element("p", {}, "Select one to see how its components add up."), sample_panel, strip);
   read_address();
+  draw_strip();
   draw();
+  if (state.sample !== null) reveal(sample_panel);
+  else if (state.part !== null) reveal(part_panel);
   addEventListener("hashchange", () => { read_address(); draw(); });
   addEventListener("keydown", keys);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw_strip(); draw(); });
 }
 
 start();
