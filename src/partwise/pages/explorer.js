@@ -247,7 +247,7 @@ const CURVES = [
   ["error", "Relative error", number],
   ["heldout", "Held-out error", number],
   ["nonzeros", "Features per part", number],
-  ["explained", "Explained share", percent],
+  ["explained", "Explained", percent],
 ].filter(([key]) => levels[0][key] !== null);
 
 function curve([key, title, format]) {
