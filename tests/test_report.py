@@ -402,6 +402,8 @@ def test_fit_records_its_provenance(tmp_path, monkeypatch, rng):
     assert kept["command"] == "partwise fit x.npy -r 2 -s 0.3 -q --max-iter 3 --seed 1"
     assert kept["data"].startswith("15 samples × 12 features, float64, SHA-256 ")
     assert kept["source"] == "x.npy"
+    call = "partwise.SparseNMF(max_iter=3, n_components=2, random_state=1, sparsity=0.3).fit(X)"  # no defaults
+    assert call in Page(report(pw.load("x.pw"))).text
 
 
 def test_show_as_json(saved, model, capsys):

@@ -30,6 +30,7 @@ from .provenance import call, provenance_html, versions
 from .provenance import described as words_on
 
 LEVELS = tuple(np.linspace(0.2, 0.9, 15).round(3).tolist())
+SCRIPTS = ("explorer_pictures.js", "explorer_panels.js", "explorer.js")
 LARGE = 20_000_000  # bytes: a page above this says how large it is
 
 
@@ -287,4 +288,4 @@ def page_of(
         f'<header><h1>{heading}</h1><p class="about"></p></header>\n<div id="explorer"><p>This page needs JavaScript, '
         f'and a browser of 2023 or later.</p></div>\n<aside class="left-out">{words}</aside>\n{provenance_html(facts)}'
     )
-    return framed(heading, body, "explorer.js", {"page-data": safe_json(page), "page-arrays": block})
+    return framed(heading, body, SCRIPTS, {"page-data": safe_json(page), "page-arrays": block})

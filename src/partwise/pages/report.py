@@ -109,7 +109,7 @@ def report(
     for (label, _), pictures, one in zip(named, shown, models, strict=True):
         body += f"<h2>{quoted(label)}</h2>{opening(pictures.known)}" if len(shown) > 1 else ""
         body += details(pictures, top, provenance_of(one, X), alone=len(shown) == 1)
-    page = framed(heading, body, "page.js", downloads(shown))
+    page = framed(heading, body, ["page.js"], downloads(shown))
     if path is not None:
         with replacing(path) as fresh:
             fresh.write_text(page, encoding="utf-8")
