@@ -308,6 +308,29 @@ def test_gallery_draws_the_weights(driver, explored):
         )
 
 
+def test_a_link_leads_to_what_it_names(driver, explored):
+    for address, k in (("#s=0.5&part=2", 0), ("#s=0.5&sample=3", 1)):
+        opened(driver, explored, "images", address)
+        top = "return document.querySelectorAll('.panel')[arguments[0]].getBoundingClientRect().top"
+        assert 0 <= driver.execute_script(top, k) < 800
+
+
+def test_axes_have_round_numbers(driver, explored):
+    opened(driver, explored, "lines", "#s=0.7&part=1")
+    script = "return [...document.querySelectorAll('.detail .axis i')].map(i => i.textContent)"
+    assert driver.execute_script(script) == ["0", "1000", "2000", "3000", "4000"]
+
+
+def test_named_features_show_original_model_and_residual(driver, explored):
+    X, found = opened(driver, explored, "bars", "#s=0.7&sample=3")
+    model = found.results[2].activations[3] @ found.results[2].components
+    script = """return [...document.querySelectorAll('.compared tbody tr')].map(
+        r => [...r.querySelectorAll('td span')].map(s => Number(s.textContent)))"""
+    shown = np.array(driver.execute_script(script))
+    order = np.argsort(-np.maximum(X[3], model), kind="stable")[:16]
+    np.testing.assert_allclose(shown, np.column_stack([X[3], model, X[3] - model])[order], rtol=6e-3, atol=2e-3)
+
+
 def test_slider_keyboard_and_address(driver, explored):
     opened(driver, explored, "images", "#s=0.5")
     slider = driver.find_element(By.ID, "sparsity")

@@ -23,7 +23,7 @@ pytest.importorskip("matplotlib")
 from partwise.engine.summary import Summary
 from partwise.pages import views
 from partwise.pages.packed import STEPS, Arrays, safe_json
-from partwise.plotting.looks import Bars, Images, Lines
+from partwise.plotting.looks import Bars, Images, Lines, Volumes
 
 EVIL = "</script><script>document.title = 'taken'</script>\"'&\u2028é\U0001f9e0\u202e"
 LEVELS = [0.3, 0.6, 0.8]
@@ -257,6 +257,45 @@ def test_frames_and_sparse_matrices(X):
     features = data["levels"][0]["parts"][0]["features"]
     assert [len(feature) for feature in features] == [3] * len(features)
     assert features == sorted(features, key=lambda feature: -feature[1])
+
+
+def test_most_specific_features_are_listed(X):
+    names = [f"g{i}" for i in range(63)] + [""]
+    found = pw.explore(X[:40], 3, 0.5, feature_names=names, random_state=0)
+    data, _, _ = held(found.page)
+    assert data["view"]["names"][-1] == "feature 63"  # a name that is empty says nothing
+    for level, (_, fit) in zip(data["levels"], in_order(found), strict=True):
+        for part, specific in zip(level["parts"], pw.specificity(fit.components), strict=True):
+            expected = np.sort(specific[specific > 0])[::-1][:8]
+            np.testing.assert_allclose([value for _, value in part["specific"]], expected)
+
+
+def test_strongest_samples_have_pictures_even_if_the_page_does_not_hold_them(rng, monkeypatch):
+    contents = import_module("partwise.pages.contents")
+    monkeypatch.setattr(contents, "PICTURED", 0)  # as if images were very large
+    X = rng.random((90, 70 * 33))
+    data, rows, _ = held(pw.explore(X, 4, 0.5, part_shape=(70, 33), max_iter=3, random_state=0).page)
+    small = data["thumbnails"]
+    strongest = {i for level in data["levels"] for part in level["parts"] for i, _ in part["samples"]}
+    assert len(data["samples"]) == contents.FEWEST
+    assert strongest == set(data["samples"]) & strongest | set(small["samples"])
+    assert small["view"]["shape"] == [24, 11]
+    first = X[small["samples"][0]].reshape(70, 33)
+    np.testing.assert_allclose(
+        rows(small["rows"])[0].reshape(24, 11)[:23], first[:69].reshape(23, 3, 11, 3).mean((1, 3)), atol=1e-3
+    )
+
+
+def test_thumbnails_of_volumes_and_lines(rng):
+    cuts = views.cuts_of(Volumes((40, 50, 60)), 120_000)
+    volume = rng.random((1, 120_000))
+    small = cuts.thumbnail()
+    planes = [plane[::2, ::2].ravel() for plane in cuts.planes(volume[0], cuts.place)]
+    np.testing.assert_array_equal(small.rows(cuts.rows(volume))[0], np.concatenate(planes))
+    assert [(plane["height"], plane["width"]) for plane in small.facts["planes"]] == [(30, 20), (30, 25), (25, 20)]
+    line = views.lines_of(Lines(np.arange(240), "x"), 240, 4)
+    values = rng.random((1, 240))
+    np.testing.assert_allclose(line.thumbnail().rows(line.rows(values)), values.reshape(1, 120, 2).mean(axis=2))
 
 
 def test_brains_have_their_orientation(rng):

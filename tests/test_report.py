@@ -268,13 +268,21 @@ def test_models_side_by_side(model):
     other = copy.deepcopy(model)
     other.components_ = other.components_[::-1].copy()
     page = Page(report({"one": model, EVIL: other}))
-    assert len(page.all("figure", class_="card")) == 4 * R  # side by side, and each model by itself
+    assert len(page.all("figure", class_="card")) == 2 * R  # side by side
     hrefs = [a["href"] for a in page.all("a")]
     assert hrefs[: 2 * R] == [f"#m0-part-{j}" for j in range(R)] + [f"#m1-part-{j}" for j in reversed(range(R))]
     assert {a["id"] for a in page.all("tr") if "id" in a} == {f"m{k}-part-{j}" for k in (0, 1) for j in range(R)}
     assert EVIL in page.text
     assert "fit 1" in Page(report([model, result()])).text
     assert len(Page(report([[1.0, 0.0], [0.0, 1.0]])).all("figure", class_="card")) == 2  # an array, not two models
+
+
+def test_strongest_and_most_specific_features_are_two_lists():
+    parts = np.array([[4.0, 3.0, 0.0], [4.0, 0.0, 3.0]])
+    page = report(parts, feature_names=["shared", "own", "other"], kind="bars")
+    lists = re.findall(r'<ol class="bars weights">(.*?)</ol>', page)
+    names = [re.findall(r'class="name">(.*?)<', one) for one in lists]
+    assert names == [["own"], ["other"], ["shared", "own"], ["own"], ["shared", "other"], ["other"]]
 
 
 # what is known
@@ -378,7 +386,7 @@ def test_show_compares_models_and_reads_samples(saved, model, tmp_path, monkeypa
     np.save("x.npy", rng.random((SAMPLES, FEATURES)))
     assert main(["show", str(saved), "other.pw", "--html", "both.html", "--data", "x.npy"]) == 0
     page = Page((tmp_path / "both.html").read_text(encoding="utf-8"))
-    assert len(page.all("figure", class_="card")) == 4 * R
+    assert len(page.all("figure", class_="card")) == 2 * R
     assert page.all("img", class_="photo")
     assert "other.pw" in page.text
     assert main(["show", str(saved), "other.pw"]) == 2
@@ -394,6 +402,8 @@ def test_fit_records_its_provenance(tmp_path, monkeypatch, rng):
     assert kept["command"] == "partwise fit x.npy -r 2 -s 0.3 -q --max-iter 3 --seed 1"
     assert kept["data"].startswith("15 samples × 12 features, float64, SHA-256 ")
     assert kept["source"] == "x.npy"
+    call = "partwise.SparseNMF(max_iter=3, n_components=2, random_state=1, sparsity=0.3).fit(X)"  # no defaults
+    assert call in Page(report(pw.load("x.pw"))).text
 
 
 def test_show_as_json(saved, model, capsys):

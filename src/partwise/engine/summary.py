@@ -106,7 +106,7 @@ class Summary:
 
     def facts(self) -> dict[str, str]:
         """The fit in a few lines: names and values as text, without unknown ones."""
-        samples = "" if self.n_samples is None else f"{self.n_samples} samples × "
+        samples = "" if self.n_samples is None else f"{self.n_samples} sample{'' if self.n_samples == 1 else 's'} × "
         facts = {
             "data": f"{samples}{self.n_features} features",
             "components": str(self.n_components),

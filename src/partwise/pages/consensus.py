@@ -45,7 +45,7 @@ def consensus_page(
             f'<div class="{type(pictures.look).__name__.lower()}">{table(pictures, 8)}</div>',
         ]
     with replacing(path) as fresh:
-        fresh.write_text(framed(heading, "\n".join(body), "page.js"), encoding="utf-8")
+        fresh.write_text(framed(heading, "\n".join(body), ["page.js"]), encoding="utf-8")
 
 
 def rank_table(found: Consensus) -> str:

@@ -12,14 +12,14 @@ from ..engine.loop import Result
 from ..engine.metrics import specificity
 from ..engine.origins import Sound
 from ..engine.solving import evaluated
-from ..engine.summary import Names, Summary
+from ..engine.summary import Summary
 from ..plotting.looks import Look
-from ..runtime.untrusted import visible
 from ..statistics import Array
 from .packed import STEPS, Arrays
-from .views import Cuts, View, view_of
+from .views import PIXELS, Cuts, View, name_of, view_of
 
 TOP = 8  # strongest samples and features of a component
+THUMBNAILS = 800_000  # pixels of all samples that are shown in small
 PICTURED = 600_000  # numbers about all samples that are shown: data, and activations at all levels
 FEWEST, MOST = 16, 1000  # samples that are shown
 TIMES = 600  # points of a time course
@@ -77,6 +77,7 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
     if len(shown) < data.shape[0]:
         left_out.append(f"{data.shape[0] - len(shown)} of {data.shape[0]} samples: their data and activations")
     rows = np.concatenate([view.rows(np.nan_to_num(data.raw(np.array([i])))) for i in shown])
+    rest = [i for i in by_strength(levels) if i not in set(shown.tolist())]
     page = {
         "kind": view.kind,
         "view": view.facts,
@@ -86,22 +87,40 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
         "samples": shown.tolist(),
         "names": {str(i): name_of(known.sample_names, i, "sample") for i in sorted(named)},
         "originals": arrays.rows(rows),
+        "thumbnails": thumbnails(data, view, rest, arrays),
         "left_out": left_out,
         "times": times_of(known, data.shape[0]),
     }
     return page, arrays
 
 
-def shown_samples(levels: Sequence[Level], width: int) -> Array:
-    """Which samples the page holds: those that are often among the strongest of a component."""
-    count = levels[0].activations.shape[0]
-    each = width + 2 * len(levels) * levels[0].activations.shape[1]
-    most = min(max(min(PICTURED // each, MOST), FEWEST), count)
-    scores = np.zeros(count)
+def by_strength(levels: Sequence[Level]) -> list[int]:
+    """The samples that are among the strongest of a component, those first that are so often."""
+    scores = np.zeros(levels[0].activations.shape[0])
     for one in levels:
         for rank, samples in enumerate(one.strongest_samples(TOP).T):
             np.add.at(scores, samples, 1 / (1 + rank) ** 2)
-    return np.sort(np.argsort(-scores, kind="stable")[:most])
+    return [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
+
+
+def shown_samples(levels: Sequence[Level], width: int) -> Array:
+    """Which samples the page holds: those that are often among the strongest of a component, then the first ones."""
+    count = levels[0].activations.shape[0]
+    each = width + 2 * len(levels) * levels[0].activations.shape[1]
+    most = min(max(min(PICTURED // each, MOST), FEWEST), count)
+    strongest = by_strength(levels)
+    order = strongest + sorted(set(range(count)) - set(strongest))
+    return np.sort(np.array(order[:most]))
+
+
+def thumbnails(data: Matrix, view: View, samples: Sequence[int], arrays: Arrays) -> dict[str, Any] | None:
+    """Small pictures of the strongest samples whose data the page does not hold."""
+    small = view.thumbnail()
+    if small is None or not samples:
+        return None
+    kept = samples[: THUMBNAILS // PIXELS**2]
+    drawn = [small.rows(view.rows(np.nan_to_num(data.raw(np.array([i]))))) for i in kept]
+    return {"samples": kept, "view": small.facts, "rows": arrays.rows(np.concatenate(drawn))}
 
 
 def described(one: Level, shown: Array, view: View, arrays: Arrays, known: Summary) -> dict[str, Any]:
@@ -120,6 +139,13 @@ def described(one: Level, shown: Array, view: View, arrays: Arrays, known: Summa
             for f in order
             if weights[f] > 0
         ]
+        if view.kind == "bars":
+            rare = np.argsort(-specific[j], kind="stable")[:TOP]
+            part["specific"] = [
+                [name_of(known.feature_names, int(f), "feature"), float(specific[j, f])]
+                for f in rare
+                if specific[j, f] > 0
+            ]
         if isinstance(view, Cuts):
             part["place"] = view.words(view.peak(weights))
     if isinstance(view, Cuts):
@@ -145,8 +171,3 @@ def courses(activations: Array) -> Array:
 def times_of(known: Summary, count: int) -> dict[str, Any] | None:
     """When the time courses end, in seconds, if samples follow each other."""
     return {"end": float(known.origin.times(count)[-1])} if isinstance(known.origin, Sound) else None
-
-
-def name_of(names: Names | None, i: int, kind: str) -> str:
-    """The name of a sample or feature, control characters as escapes."""
-    return f"{kind} {i}" if names is None else visible(str(names[i]))

@@ -30,6 +30,7 @@ from .provenance import call, provenance_html, versions
 from .provenance import described as words_on
 
 LEVELS = tuple(np.linspace(0.2, 0.9, 15).round(3).tolist())
+SCRIPTS = ("explorer_pictures.js", "explorer_panels.js", "explorer.js")
 LARGE = 20_000_000  # bytes: a page above this says how large it is
 
 
@@ -159,7 +160,7 @@ def explore(
         "call": call("partwise.explore", asked, seed).replace("(", "(X, ", 1),
         **(provenance or {}),
     }
-    heading = quoted(title if title is not None else f"{known.n_components} components at {len(levels)} sparsities")
+    heading = quoted(title if title is not None else default_title(known.n_components, len(levels)))
     page = page_of(data, fits, errors, known, look, heading, facts)
     if path is not None:
         with replacing(path) as fresh:
@@ -169,6 +170,12 @@ def explore(
         held = np.array([e for e, (asked, _) in zip(errors, fits.in_order(), strict=True) if asked is not None])
     found = np.array([fit.relative_error for fit in fits.results])
     return Exploration(fits.sparsities, fits.results, fits.free, fits.natural, found, held, page)
+
+
+def default_title(components: int, levels: int) -> str:
+    """What the page shows, for example ``16 components at 15 sparsities``."""
+    found = f"{components} component{'' if components == 1 else 's'}"
+    return f"{found} at {levels} {'sparsity' if levels == 1 else 'sparsities'}"
 
 
 def check_page(path: object, title: object, provenance: object) -> None:
@@ -281,4 +288,4 @@ def page_of(
         f'<header><h1>{heading}</h1><p class="about"></p></header>\n<div id="explorer"><p>This page needs JavaScript, '
         f'and a browser of 2023 or later.</p></div>\n<aside class="left-out">{words}</aside>\n{provenance_html(facts)}'
     )
-    return framed(heading, body, "explorer.js", {"page-data": safe_json(page), "page-arrays": block})
+    return framed(heading, body, SCRIPTS, {"page-data": safe_json(page), "page-arrays": block})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from ..runtime.untrusted import visible
@@ -17,9 +17,13 @@ def quoted(text: str) -> str:
     return html.escape(visible(text))
 
 
-def framed(heading: str, body: str, script: str, blocks: Mapping[str, str] | None = None) -> str:
-    """The complete page around ``body``. ``blocks`` are data for the script: the text of elements by their id."""
-    style, code = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", script))
+def framed(heading: str, body: str, scripts: Sequence[str], blocks: Mapping[str, str] | None = None) -> str:
+    """The complete page around ``body``.
+
+    ``scripts`` are files that make one script, ``blocks`` the data for it: the text of elements by their id.
+    """
+    style, *pieces = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", *scripts))
+    code = "\n".join(pieces)
     policy = f"default-src 'none'; img-src data:; style-src '{hashed(style)}'; script-src '{hashed(code)}'"
     held = "".join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in (blocks or {}).items())
     return f"""<!doctype html>

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data import Matrix
-from ..engine.metrics import specificity
 from ..engine.origins import Sound
-from ..engine.summary import Summary, percent
+from ..engine.summary import Summary, percent, strongest
 from ..plotting.brains import Brains
 from ..plotting.inline import as_png, slices_png
 from ..plotting.looks import Bars, Images, Lines, Look, Volumes
@@ -38,7 +37,7 @@ class Pictures:
             return image(self.look.pixels(weights), name, "pixels")
         if isinstance(self.look, Lines):
             return line(weights, name)
-        return bars_html(self.known.strongest_features(j, 6), "weights")
+        return bars_html(most_specific(self.known, j, 6), "weights")
 
     def sample(self, i: int, part: int, name: str) -> str:
         """A small picture of a sample; slices are those through the peak of ``part``. Empty if it has no picture."""
@@ -146,9 +145,11 @@ def strongest_cells(pictures: Pictures, part: int, top: int) -> Iterator[tuple[s
         words = [f"{look.x[i]:.6g}" for i in peaks]
         yield f"Peaks, {quoted(look.x_label)}", float(look.x[peaks[0]]) if peaks else np.nan, ", ".join(words)
     elif isinstance(look, Bars):
-        features = known.strongest_features(part, top)
-        yield "Strongest features", features[0][0] if features else "", bars_html(features, "weights")
-        yield "Most specific", *most_specific(known, part, top)
+        for heading, features in (
+            ("Strongest features", strongest(weights, known.feature_names, "feature", top)),
+            ("Most specific", most_specific(known, part, top)),
+        ):
+            yield heading, features[0][0] if features else "", bars_html(features, "weights")
     if known.activations is None:
         return
     active = np.asarray(known.activations[:, part])
@@ -164,11 +165,9 @@ def strongest_cells(pictures: Pictures, part: int, top: int) -> Iterator[tuple[s
     yield "Strongest samples", samples[0][0] if samples else "", bars_html(samples, "activations", drawn)
 
 
-def most_specific(known: Summary, part: int, top: int) -> tuple[str, str]:
-    """The features that are most specific to a part: the sort key, and the HTML."""
-    found = Summary(specificity(known.components), known.sparsity, feature_names=known.feature_names)
-    features = found.strongest_features(part, top)
-    return features[0][0] if features else "", bars_html(features, "weights")
+def most_specific(known: Summary, part: int, top: int) -> list[tuple[str, float]]:
+    """The features that are most specific to a part, with their specificity."""
+    return strongest(known.specificity[part], known.feature_names, "feature", top)
 
 
 def peaks_of(weights: Array, top: int) -> list[int]:

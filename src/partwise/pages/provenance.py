@@ -44,7 +44,7 @@ def provenance_of(model: Any, data: Matrix | None) -> dict[str, str]:
 def changed(model: Any) -> dict[str, Any]:
     """The parameters of an estimator that are not at their defaults."""
     usual = type(model)().get_params(deep=False)
-    return {name: value for name, value in model.get_params(deep=False).items() if value is not usual.get(name)}
+    return {name: value for name, value in model.get_params(deep=False).items() if repr(value) != repr(usual[name])}
 
 
 def call(function: str, options: Mapping[str, Any], seed: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -29,6 +29,7 @@ from .parts import Pictures, gallery_html, table
 from .provenance import provenance_html, provenance_of
 
 CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
+NAMED = 20  # at most so many names of samples fit on a chart
 WEIGHTS = 100_000  # at most so many weights can be downloaded from a report
 
 
@@ -99,7 +100,8 @@ def report(
         check_samples(X, known)
         look = look_of(known, shape, kind=kind, mask=mask)
         shown.append(Pictures(known, look, X, f"m{k}-" if len(named) > 1 else ""))
-    usual = f"{shown[0].known.n_components} parts" if len(shown) == 1 else f"{len(shown)} models"
+    count = shown[0].known.n_components
+    usual = f"{count} part{'' if count == 1 else 's'}" if len(shown) == 1 else f"{len(shown)} models"
     heading = quoted(title if title is not None else usual)
     body = f"<header><h1>{heading}</h1>{opening(shown[0].known) if len(shown) == 1 else ''}</header>"
     if len(shown) > 1:
@@ -107,7 +109,7 @@ def report(
     for (label, _), pictures, one in zip(named, shown, models, strict=True):
         body += f"<h2>{quoted(label)}</h2>{opening(pictures.known)}" if len(shown) > 1 else ""
         body += details(pictures, top, provenance_of(one, X), alone=len(shown) == 1)
-    page = framed(heading, body, "page.js", downloads(shown))
+    page = framed(heading, body, ["page.js"], downloads(shown))
     if path is not None:
         with replacing(path) as fresh:
             fresh.write_text(page, encoding="utf-8")
@@ -143,10 +145,7 @@ def details(pictures: Pictures, top: int, facts: Mapping[str, str], alone: bool)
     known, look = pictures.known, pictures.look
     level = 2 if alone else 3
     parts = [
-        figures(known),
-        f"<h{level}>Parts</h{level}>",
-        f"<p>{words_on_pictures(look, known)}</p>",
-        gallery_html(pictures),
+        *([*gallery_of(pictures)] if alone else []),  # several models: side by side above
         charts(known, level),
         f"<h{level}>Part by part</h{level}>",
         "<p>Click a heading to sort, and again to reverse the order; click a picture to enlarge it.</p>",
@@ -154,6 +153,14 @@ def details(pictures: Pictures, top: int, facts: Mapping[str, str], alone: bool)
         provenance_html(facts, level),
     ]
     return "\n".join(parts)
+
+
+def gallery_of(pictures: Pictures) -> Iterator[str]:
+    """The figures and the parts of one model."""
+    yield figures(pictures.known)
+    yield "<h2>Parts</h2>"
+    yield f"<p>{words_on_pictures(pictures.look, pictures.known)}</p>"
+    yield gallery_html(pictures)
 
 
 def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
@@ -168,7 +175,8 @@ def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
         order = matched_order(first, known.components)
         gallery = gallery_html(pictures, order)
         columns.append(f'<section><h3>{quoted(label)}</h3><dl class="provenance">{facts}</dl>{gallery}</section>')
-    return f'<div class="side-by-side">{"".join(columns)}</div>'
+    words = words_on_pictures(shown[0].look, shown[0].known)
+    return f'<p>{words}</p><div class="side-by-side">{"".join(columns)}</div>'
 
 
 def matched_order(first: Any, parts: Any) -> list[int] | None:
@@ -200,7 +208,7 @@ PICTURES = {
     "Brains": "Coronal, sagittal and axial slices through the largest weight of each part; L is left and P posterior. "
     "Each part is scaled to its largest weight.",
     "Lines": "The weight of each feature; each part has its own scale.",
-    "Bars": "The features with the largest weights.",
+    "Bars": "The features that are most specific to each part.",
 }
 
 
@@ -237,7 +245,8 @@ def charts(known: Summary, level: int = 2) -> str:
         drawn["Sparsity" + words_on_sparsity(known)] = sparsity_histogram(known, title="", figure=new_figure(*CHART))
     if known.activations is not None:
         ordered = not isinstance(known.origin, Sound)  # sound is shown over time
-        drawn["Activations"] = activations_map(known, ordered=ordered, figure=new_figure(*CHART))
+        unnamed = known if len(known.activations) <= NAMED else replace(known, sample_names=None)
+        drawn["Activations"] = activations_map(unnamed, ordered=ordered, figure=new_figure(*CHART))
     charts = (
         f'<figure class="chart"><figcaption>{label}</figcaption>{as_svg(picture, label)}</figure>'
         for label, picture in drawn.items()

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..engine.origins import in_millimetres
-from ..engine.summary import Summary
+from ..engine.summary import Names, Summary
 from ..plotting.brains import ENDS, VIEWS, Brains, slices, upright
 from ..plotting.looks import Images, Lines, Look, Volumes
 from ..runtime.untrusted import visible
 from ..statistics import Array
 
 NUMBERS = 12_000_000  # at most so many weights of all components at all levels, about 10 MB
+PIXELS, POINTS = 32, 120  # width and height of a thumbnail, and points of a small line, at most
 PLANES = ("coronal", "sagittal", "axial")
 
 
@@ -35,6 +36,10 @@ class View:
     def rows(self, values: Array) -> Array:
         """The view of samples or components (rows)."""
         return values[:, self.kept]
+
+    def thumbnail(self) -> View | None:
+        """A smaller view of the rows of this one, for small pictures; None if there are no pictures."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,13 @@ class Blocks(View):
             whole = np.add.reduceat(whole, starts, axis=axis)
             whole /= counts.reshape([-1 if k == axis else 1 for k in range(whole.ndim)])
         return whole.reshape(len(values), -1)
+
+    def thumbnail(self) -> View:
+        """Means of larger blocks."""
+        shape = tuple(self.facts.get("shape", [len(self.facts.get("x", []))]))
+        block = ceil(max(shape[:2]) / (POINTS if self.kind == "lines" else PIXELS))
+        facts = {"shape": [ceil(n / block) for n in shape[:2]] + [*shape[2:]]}
+        return Blocks(self.kind, np.arange(np.prod(shape)), facts, (), shape, block)
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,18 @@ class Cuts(View):
         volume = np.ma.filled(look.filled(one.astype(float)), np.nan)
         x, y, z = (int(k) for k in place)
         return [np.rot90(volume[:, y, :]), np.rot90(volume[x, :, :]), np.rot90(volume[:, :, z])]
+
+    def thumbnail(self) -> View:
+        """Every so many pixels of the slices."""
+        planes = self.facts["planes"]
+        step = ceil(max(max(plane["height"], plane["width"]) for plane in planes) / PIXELS)
+        first, kept, small = 0, [], []
+        for plane in planes:
+            places = np.arange(plane["height"] * plane["width"]).reshape(plane["height"], -1)[::step, ::step]
+            kept.append(first + places.ravel())
+            small.append({**plane, "height": places.shape[0], "width": places.shape[1]})
+            first += plane["height"] * plane["width"]
+        return View(self.kind, np.concatenate(kept), {"planes": small})
 
     def flat(self, one: Array, place: Array) -> Array:
         """The pixels of all slices."""
@@ -118,8 +142,13 @@ def features_of(known: Summary, levels: Sequence[Array], most: int) -> View:
         kept = np.sort(np.argsort(-strength, kind="stable")[:most])
         left_out = (f"{m - most} of {m} features, which have the smallest weights in all components",)
     names = known.feature_names
-    listed = [f"feature {i}" if names is None else visible(str(names[i])) for i in kept.tolist()]
+    listed = [name_of(names, i, "feature") for i in kept.tolist()]
     return View("bars", kept, {"names": listed}, left_out)
+
+
+def name_of(names: Names | None, i: int, kind: str) -> str:
+    """The name of a sample or feature, control characters as escapes; its number if it has none."""
+    return (visible(str(names[i])) if names is not None else "") or f"{kind} {i}"
 
 
 def images_of(look: Images, count: int) -> Blocks:

@@ -48,6 +48,11 @@ class Brains:
         widths, heights = self.spans
         return 4.0, 4.0 * float(heights.max() / widths.sum())
 
+    @property
+    def ground(self) -> str:
+        """The colour around the slices."""
+        return "black" if near_mni(self.brain) and find_spec("nilearn") is not None else OUTSIDE
+
     def peak(self, part: Array) -> Array:
         """The position of the largest weight in mm."""
         voxels = np.arange(self.brain.size) if self.brain.mask is None else np.flatnonzero(self.brain.mask)

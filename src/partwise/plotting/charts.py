@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAR = 0.02  # bin width of the histogram
+WIDE = 5  # losses that fall by more than this factor have a logarithmic scale
 NAMED = 40  # sample names are shown for at most this many samples
 
 
@@ -52,14 +53,16 @@ def convergence(
     named = as_named(models, labels)
     figure = figure or new_figure(5.2, 3.0)
     axis = figure.subplots()
-    positive = True
+    lowest, highest = np.inf, 0.0
     for k, (label, known) in enumerate(named):
         x, losses = curve(known, against)
-        positive &= bool((losses > 0).all())
+        lowest, highest = min(lowest, float(losses.min())), max(highest, float(losses.max()))
         axis.plot(x, losses, **line_style(k), linewidth=1.5, label=label)
         axis.plot(x[-1:], losses[-1:], "o", color=COLOURS[k % 8], markersize=3.5)
-    if positive:
+    if highest > WIDE * lowest > 0:
         axis.set_yscale("log")
+    else:
+        axis.ticklabel_format(axis="y", scilimits=(-3, 5))
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
     words = {known.loss_in_words for _, known in named}
     axis.set_ylabel(f"loss  {words.pop()}" if len(words) == 1 else "loss")

@@ -35,7 +35,7 @@ def slices_png(look: Brains, part: Array) -> str:
     file, figure = io.BytesIO(), new_figure(*look.size)
     figure.set_layout_engine("none")
     look.draw(figure.add_axes((0, 0, 1, 1)), part, True, True)
-    figure.savefig(file, format="png", transparent=True, metadata={"Software": None})
+    figure.savefig(file, format="png", facecolor=look.ground, metadata={"Software": None})
     return as_uri(file)
 
 

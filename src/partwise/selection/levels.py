@@ -20,7 +20,7 @@ from ..engine.validation import as_columns
 from ..projections import Hoyer
 from ..runtime.interrupts import interrupts
 
-LAST, SETTLED = 5, 1e-3  # a level has settled if its last iterations lower the error by less than this share
+LAST, SETTLED = 4, 5e-4  # a level has settled if its last iterations lower the error by less than this share
 
 
 class FitAt(Protocol):
