@@ -63,6 +63,8 @@ class Programs:
     sample_names: Array | None = None
     clusters: Array | None = None  # the k-means cluster of each program
     spectra: Array | None = None  # unit components of all runs, for the clustergram
+    missing: str = "error"  # whether the samples may have missing entries, as in `partwise.SparseNMF`
+    negative: str = "error"
 
     @property
     def n_runs(self) -> int:
@@ -116,7 +118,7 @@ class Programs:
         """The programs as a fitted `partwise.SparseNMF`, which transforms new samples, and can be saved and drawn."""
         from ..estimators import SparseNMF  # on the same floor
 
-        model = SparseNMF(self.rank, sparsity=self.sparsity)
+        model = SparseNMF(self.rank, sparsity=self.sparsity, missing=self.missing, negative=self.negative)
         model._store_parts(self.components)
         model.n_features_in_ = self.components.shape[1]
         if self.feature_names is not None:
@@ -194,6 +196,8 @@ def assemble(
         names[0],
         order,
         unit,
+        "error" if data.complete else "em",
+        "allow" if data.signed else "error",
     )
 
 
