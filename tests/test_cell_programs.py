@@ -113,12 +113,27 @@ def test_marker_genes_are_specific(done, counts):
     cells = done[0].at(3)
     assert (cells.tpm.idxmax(axis=1) == "MALAT1").any()  # raw weights
     assert not (cells.top_genes(10) == "MALAT1").any(axis=None)
-    features = cells.features(0)
+    features = cells.features(1)
     assert list(features.columns) == ["weight", "specificity", "score"]
     assert "MALAT1" not in features.index[:10]
     model = cells.programs.model
     for j in range(3):  # as reports and tables list them
         assert "MALAT1" not in [name for name, _ in summary(model).strongest_features(j)]
+
+
+def test_programs_are_numbered_from_1_everywhere(done):
+    cells = done[0].at(3)
+    for place, number in enumerate(cells.usage.columns):
+        features = cells.features(number)
+        np.testing.assert_array_equal(features["score"], cells.scores.loc[number, features.index])
+        np.testing.assert_array_equal(features["weight"], cells.programs.features(place)["weight"])
+    drawn = [[text.get_text() for text in axis.get_yticklabels()] for axis in cells.plot().axes]
+    assert ["1", "2", "3"] in drawn
+    for wrong in (0, 4, "1"):
+        with pytest.raises(ValueError, match="from 1 to 3"):
+            cells.features(wrong)
+    with pytest.raises(ValueError, match="names has 2 entries, but there are 3 programs"):
+        cells.plot(names=["a", "b"])
 
 
 def test_the_most_stable_rank_is_stored_unless_one_is_given(counts):

@@ -82,7 +82,9 @@ def fit_each(
             some = runs[first : first + batch]
             if options.get("sparsity") is not None:
                 free = fit_many(data, some, **{**options, "sparsity": None})
-                some = [{**run, "init": (fit.activations, fit.components)} for run, fit in zip(some, free, strict=False)]
+                some = [
+                    {**run, "init": (fit.activations, fit.components)} for run, fit in zip(some, free, strict=False)
+                ]
             if not interrupted:
                 fit_many(data, some, done=finished, **options)
             if interrupted:

@@ -235,7 +235,7 @@ class cNMF:  # noqa: N801 (its name)
         density = pd.DataFrame({"local_density": programs.density}, index=spectra.index)
         write_frame(density, self.paths["local_density_cache"] % k)
         if show_clustering:
-            programs.plot().savefig(self.paths["clustering_plot"] % where)
+            programs.plot(names=made.usage.columns).savefig(self.paths["clustering_plot"] % where)
         if build_ref:
             write_frame(made.starcat, self.paths["starcat_spectra"] % where)
             write_text(made.starcat, self.paths["starcat_spectra__txt"] % where)

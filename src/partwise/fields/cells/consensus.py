@@ -18,7 +18,7 @@ from partwise.selection import consensus as consensus_of
 from partwise.selection.clustering import as_threshold
 from partwise.selection.search import as_ranks
 
-from .counts import Prepared, counts_in, prepared
+from .counts import Prepared, matrix_in, prepared
 from .tables import Tables, of_rows, tables
 
 REFITS = ("exact", "cnmf")
@@ -67,17 +67,20 @@ class CellPrograms:
         return pd.DataFrame(ranked)
 
     def features(self, program: int, top: int | None = None) -> pd.DataFrame:
-        """The gene set of a program, from 0, as `Programs.features`: its support among the over-dispersed genes.
+        """The gene set of a program: its support among the over-dispersed genes, as `Programs.features`.
 
-        Each gene has its ``weight``, its ``specificity`` and its marker ``score``.
+        Programs are numbered from 1, as in the tables. Each gene has its ``weight``, its ``specificity`` and its marker
+        ``score``.
         """
-        found = self.programs.features(program, top)
-        found["score"] = self.scores.iloc[program][found.index]
+        if program not in self.scores.index:
+            raise ValueError(f"program={program!r}: give a number from 1 to {self.programs.rank}, as in the tables")
+        found = self.programs.features(int(program) - 1, top)
+        found["score"] = self.scores.loc[program, found.index]
         return found
 
     def plot(self, **options: Any) -> Any:
-        """Draw the clustergram, as `Programs.plot`."""
-        return self.programs.plot(**options)
+        """Draw the clustergram, as `Programs.plot`, with the numbers of the tables."""
+        return self.programs.plot(**{"names": self.scores.index, **options})
 
     def __repr__(self) -> str:
         lines = [f"{self.programs.rank} programs, {self.programs.in_words()}", "program  usage  runs  marker genes"]
@@ -186,7 +189,7 @@ def consensus(
     >>> found.at(3).top_genes(10).shape, adata.obsm["X_cnmf"].shape
     ((10, 3), (60, 3))
     """
-    X = counts_in(adata, layer)
+    X = matrix_in(adata, layer)
     as_choice(refit, "refit", REFITS)
     ranks = as_ranks(ranks)
     as_threshold(density_threshold)

@@ -49,7 +49,7 @@ def prepared(
 ) -> Prepared:
     """Prepare raw ``counts`` (cells × genes). ``only``: names of the genes to factorize, instead of choosing them."""
     cells, genes = (np.array([str(name) for name in names], dtype=object) for names in (cells, genes))
-    check_unique(genes, "the counts")
+    check_unique(genes, "the counts", "for example by adata.var_names_make_unique()")
     counts = as_counts(counts, check_counts)
     totals = np.asarray(counts.sum(axis=1, dtype=float)).ravel()
     check_filled(totals, cells, "cells", "cells")
@@ -69,10 +69,10 @@ def prepared(
     return Prepared(matrix, tpm, chosen, mean, np.sqrt(variance), cells, genes)
 
 
-def counts_in(adata: Any, layer: str | None) -> Any:
-    """The counts of an AnnData object: ``X`` or a layer."""
+def matrix_in(adata: Any, layer: str | None, otherwise: str = "partwise.consensus") -> Any:
+    """The matrix of an AnnData object: ``X`` or a layer. ``otherwise`` is the function for other objects."""
     if not hasattr(adata, "obsm"):
-        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.consensus for arrays")
+        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use {otherwise} for arrays")
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
     X = adata.X if layer is None else adata.layers[layer]
