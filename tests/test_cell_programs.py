@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 import partwise as pw
 from partwise.engine.summary import summary
+from partwise.io.table import LazyRows
 
 anndata = pytest.importorskip("anndata")
 
@@ -119,6 +120,15 @@ def test_marker_genes_are_specific(done, counts):
     model = cells.programs.model
     for j in range(3):  # as reports and tables list them
         assert "MALAT1" not in [name for name, _ in summary(model).strongest_features(j)]
+
+
+def test_counts_on_disk_are_read_some_cells_at_a_time(counts, tmp_path, monkeypatch):
+    monkeypatch.setattr(pw.cells.counts, "BLOCK", 200)
+    np.save(tmp_path / "counts.npy", counts)
+    lazy = np.load(tmp_path / "counts.npy", mmap_mode="r")
+    names = [range(n) for n in counts.shape]
+    for X in (lazy, LazyRows(lazy.shape, lazy.dtype, lambda rows: lazy[rows])):
+        np.testing.assert_array_equal(prepared(X, *names).matrix.toarray(), prepared(counts, *names).matrix.toarray())
 
 
 def test_programs_are_numbered_from_1_everywhere(done):

@@ -67,7 +67,7 @@ def fit_each(
     """Fit the keywords of each of ``runs``, and hand each result to ``done(number of the run, result)``.
 
     The fits share passes over X. They are made in batches, because results hold activations, which are not needed. With
-    a sparsity, a run is first fitted without it: a sparse component hardly changes its support, so that runs which start
+    a sparsity, a run is first fitted without it: a sparse component hardly changes its support, so that runs that start
     with the constraint end close to their starts, and do not agree.
     """
     most = max((run["n_components"] for run in runs), default=1)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from partwise.data import is_lazy
 from partwise.engine.names import check_unique
 from partwise.engine.validation import as_count
 from partwise.statistics import Array
@@ -85,7 +86,7 @@ def as_counts(counts: Any, check: bool) -> Any:
     """Counts as a CSR matrix. Raises an error if they are negative, not finite or, with ``check``, not whole."""
     if hasattr(counts, "to_memory"):  # a sparse matrix on disk
         counts = counts.to_memory()
-    matrix = sp.csr_matrix(counts)
+    matrix = in_memory(counts) if is_lazy(counts) else sp.csr_matrix(counts)
     if matrix.dtype.kind not in "buif":
         raise ValueError(f"counts have dtype {matrix.dtype}: give numbers")
     values = matrix.data
@@ -100,6 +101,12 @@ def as_counts(counts: Any, check: bool) -> Any:
             "check_counts=False for counts that were corrected"
         )
     return matrix
+
+
+def in_memory(counts: Any) -> Any:
+    """Counts on disk as a CSR matrix in memory, read some cells at a time."""
+    cells = max(1, BLOCK // counts.shape[1])
+    return sp.vstack([sp.csr_matrix(counts[i : i + cells]) for i in range(0, counts.shape[0], cells)], format="csr")
 
 
 def check_filled(sums: Array, names: Array, what: str, function: str) -> None:
