@@ -71,7 +71,7 @@ def add_options(parser: Any) -> None:
         "--top-genes",
         type=int,
         metavar="N",
-        help="for raw counts of cells: the N most over-dispersed genes, divided by their standard deviation (as in cNMF)",
+        help="for raw counts of cells: use the N most over-dispersed genes, scaled to unit variance, as in cNMF",
     )
     group.add_argument("-s", "--sparsity", type=level, metavar="S", help="sparsity: 0.7, or an interval 0.2:0.4")
     group.add_argument("--at", type=int, metavar="R", help="the rank whose components to write")
