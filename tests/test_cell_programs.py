@@ -131,6 +131,31 @@ def test_counts_on_disk_are_read_some_cells_at_a_time(counts, tmp_path, monkeypa
         np.testing.assert_array_equal(prepared(X, *names).matrix.toarray(), prepared(counts, *names).matrix.toarray())
 
 
+def test_usages_of_other_cells_by_definition(done, tmp_path):
+    found, adata = done
+    cells = found.at(3)
+    other = adata[::2, ::-1][:, 15:].copy()  # other order, fewer genes
+    with pytest.warns(UserWarning, match="of the 60 features of the model: only these are used"):
+        usage = cells.transform(other)
+    shared = [gene for gene in cells.tables.starcat.columns if gene in set(other.var_names)]
+    X = other[:, shared].X.toarray()
+    scaled = X / X.std(axis=0)
+    expected = np.array([nnls(cells.tables.starcat[shared].to_numpy().T, row)[0] for row in scaled])
+    np.testing.assert_allclose(usage, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
+    assert list(usage.index) == list(other.obs_names)
+    assert list(usage.columns) == [1, 2, 3]
+    cells.reference.save(tmp_path / "reference.pw")
+    assert list(pw.load(tmp_path / "reference.pw").feature_names_in_) == list(cells.tables.starcat.columns)
+    with pytest.raises(TypeError, match="use reference.transform for arrays"):
+        cells.transform(other.X)
+
+
+def test_anndata_is_refused_where_a_matrix_is_expected(done):
+    _, adata = done
+    with pytest.raises(TypeError, match="X is an AnnData: give its X or a layer"):
+        pw.SparseNMF(2).fit(adata)
+
+
 def test_programs_are_numbered_from_1_everywhere(done):
     cells = done[0].at(3)
     for place, number in enumerate(cells.usage.columns):

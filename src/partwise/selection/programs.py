@@ -116,13 +116,8 @@ class Programs:
     @cached_property
     def model(self) -> Any:
         """The programs as a fitted `partwise.SparseNMF`, which transforms new samples, and can be saved and drawn."""
-        from ..estimators import SparseNMF  # on the same floor
-
-        model = SparseNMF(self.rank, sparsity=self.sparsity, missing=self.missing, negative=self.negative)
-        model._store_parts(self.components)
-        model.n_features_in_ = self.components.shape[1]
-        if self.feature_names is not None:
-            model.feature_names_in_ = self.feature_names
+        options = {"sparsity": self.sparsity, "missing": self.missing, "negative": self.negative}
+        model = as_model(self.components, self.feature_names, **options)
         model.data_shape_ = (len(self.activations), self.components.shape[1])
         model.explained_ = self.explained
         model.stop_reason_ = self.in_words()
@@ -157,6 +152,18 @@ class Programs:
             names = ", ".join(name for name, _ in known.strongest_features(j))
             lines.append(f"{j:7}  {self.explained[j]:13.1%}  {self.runs_kept[j]:4}  {names}")
         return "\n".join(lines)
+
+
+def as_model(components: Array, names: Array | None, **options: Any) -> Any:
+    """A fitted `partwise.SparseNMF` with these components."""
+    from ..estimators import SparseNMF  # on the same floor
+
+    model = SparseNMF(len(components), **options)
+    model._store_parts(components)
+    model.n_features_in_ = components.shape[1]
+    if names is not None:
+        model.feature_names_in_ = names
+    return model
 
 
 def assemble(
