@@ -146,7 +146,7 @@ def test_usages_of_other_cells_by_definition(done, tmp_path):
     assert list(usage.columns) == [1, 2, 3]
     cells.reference.save(tmp_path / "reference.pw")
     assert list(pw.load(tmp_path / "reference.pw").feature_names_in_) == list(cells.tables.starcat.columns)
-    with pytest.raises(TypeError, match="use reference.transform for arrays"):
+    with pytest.raises(TypeError, match=r"use reference\.transform for arrays"):
         cells.transform(other.X)
 
 
@@ -251,7 +251,8 @@ def analysis(counts, tmp_path_factory):
     mine = cNMF(home, "mine")
     mine.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
     mine.factorize()
-    mine.consensus(3, density_threshold=0.5)
+    assert mine.consensus(3, density_threshold=0.5).axes  # a notebook shows it
+    assert mine.consensus(3, density_threshold=0.5, close_clustergram_fig=True) is None
     return home
 
 
@@ -327,7 +328,7 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
         ({"beta_loss": "kullback-leibler"}, "beta_loss"),
         ({"alpha_usage": 1.0}, "penalties are not available"),
         ({"init": "svd"}, "init='svd'"),
-        ({"num_highvar_genes": 0}, "n_top_genes=0"),
+        ({"num_highvar_genes": 0}, "num_highvar_genes=0"),
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)

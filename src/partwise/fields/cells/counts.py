@@ -6,7 +6,7 @@ The counts stay sparse. TPM are the counts of a cell, scaled to a sum of a milli
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,15 @@ def prepared(
             + ("raise n_top_genes" if only is None else "use more genes")
         )
     return Prepared(matrix, tpm, chosen, mean, np.sqrt(variance), cells, genes)
+
+
+def with_tpm(ready: Prepared, tpm: Any, genes: Any) -> Prepared:
+    """The same with other TPM."""
+    if list(map(str, genes)) != list(ready.genes) or tpm.shape != ready.tpm.shape:
+        raise ValueError("tpm_fn has other cells or genes than the counts: give the same, in the same order")
+    matrix = sp.csr_matrix(tpm)
+    mean, variance = moments(matrix)
+    return replace(ready, tpm=matrix, mean=mean, std=np.sqrt(variance))
 
 
 def matrix_in(adata: Any, layer: str | None, otherwise: str = "partwise.consensus") -> Any:
