@@ -35,7 +35,7 @@ UPWARD = {  # functions that import upwards, each time they are called
     "estimators/saved.py": {"load"},
     "estimators/tensor.py": {"plot"},
     "selection/connectivity.py": {"plot"},
-    "selection/programs.py": {"model", "plot"},
+    "selection/programs.py": {"as_model", "plot"},
     "selection/stability.py": {"plot"},
 }
 FIELDS = {"brain", "cells", "sound"}  # public modules whose files are in fields/

@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 import partwise as pw
 from partwise.engine.summary import summary
+from partwise.io.table import LazyRows
 
 anndata = pytest.importorskip("anndata")
 
@@ -113,12 +114,61 @@ def test_marker_genes_are_specific(done, counts):
     cells = done[0].at(3)
     assert (cells.tpm.idxmax(axis=1) == "MALAT1").any()  # raw weights
     assert not (cells.top_genes(10) == "MALAT1").any(axis=None)
-    features = cells.features(0)
+    features = cells.features(1)
     assert list(features.columns) == ["weight", "specificity", "score"]
     assert "MALAT1" not in features.index[:10]
     model = cells.programs.model
     for j in range(3):  # as reports and tables list them
         assert "MALAT1" not in [name for name, _ in summary(model).strongest_features(j)]
+
+
+def test_counts_on_disk_are_read_some_cells_at_a_time(counts, tmp_path, monkeypatch):
+    monkeypatch.setattr(pw.cells.counts, "BLOCK", 200)
+    np.save(tmp_path / "counts.npy", counts)
+    lazy = np.load(tmp_path / "counts.npy", mmap_mode="r")
+    names = [range(n) for n in counts.shape]
+    for X in (lazy, LazyRows(lazy.shape, lazy.dtype, lambda rows: lazy[rows])):
+        np.testing.assert_array_equal(prepared(X, *names).matrix.toarray(), prepared(counts, *names).matrix.toarray())
+
+
+def test_usages_of_other_cells_by_definition(done, tmp_path):
+    found, adata = done
+    cells = found.at(3)
+    other = adata[::2, ::-1][:, 15:].copy()  # other order, fewer genes
+    with pytest.warns(UserWarning, match="of the 60 features of the model: only these are used"):
+        usage = cells.transform(other)
+    shared = [gene for gene in cells.tables.starcat.columns if gene in set(other.var_names)]
+    X = other[:, shared].X.toarray()
+    scaled = X / X.std(axis=0)
+    expected = np.array([nnls(cells.tables.starcat[shared].to_numpy().T, row)[0] for row in scaled])
+    np.testing.assert_allclose(usage, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
+    assert list(usage.index) == list(other.obs_names)
+    assert list(usage.columns) == [1, 2, 3]
+    cells.reference.save(tmp_path / "reference.pw")
+    assert list(pw.load(tmp_path / "reference.pw").feature_names_in_) == list(cells.tables.starcat.columns)
+    with pytest.raises(TypeError, match=r"use reference\.transform for arrays"):
+        cells.transform(other.X)
+
+
+def test_anndata_is_refused_where_a_matrix_is_expected(done):
+    _, adata = done
+    with pytest.raises(TypeError, match="X is an AnnData: give its X or a layer"):
+        pw.SparseNMF(2).fit(adata)
+
+
+def test_programs_are_numbered_from_1_everywhere(done):
+    cells = done[0].at(3)
+    for place, number in enumerate(cells.usage.columns):
+        features = cells.features(number)
+        np.testing.assert_array_equal(features["score"], cells.scores.loc[number, features.index])
+        np.testing.assert_array_equal(features["weight"], cells.programs.features(place)["weight"])
+    drawn = [[text.get_text() for text in axis.get_yticklabels()] for axis in cells.plot().axes]
+    assert ["1", "2", "3"] in drawn
+    for wrong in (0, 4, "1"):
+        with pytest.raises(ValueError, match="from 1 to 3"):
+            cells.features(wrong)
+    with pytest.raises(ValueError, match="names has 2 entries, but there are 3 programs"):
+        cells.plot(names=["a", "b"])
 
 
 def test_the_most_stable_rank_is_stored_unless_one_is_given(counts):
@@ -201,7 +251,8 @@ def analysis(counts, tmp_path_factory):
     mine = cNMF(home, "mine")
     mine.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
     mine.factorize()
-    mine.consensus(3, density_threshold=0.5)
+    assert mine.consensus(3, density_threshold=0.5).axes  # a notebook shows it
+    assert mine.consensus(3, density_threshold=0.5, close_clustergram_fig=True) is None
     return home
 
 
@@ -277,7 +328,7 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
         ({"beta_loss": "kullback-leibler"}, "beta_loss"),
         ({"alpha_usage": 1.0}, "penalties are not available"),
         ({"init": "svd"}, "init='svd'"),
-        ({"num_highvar_genes": 0}, "n_top_genes=0"),
+        ({"num_highvar_genes": 0}, "num_highvar_genes=0"),
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)

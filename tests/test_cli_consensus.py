@@ -49,6 +49,29 @@ def test_first_the_table_then_one_rank(here, capsys):
     assert pw.load("found.pw").ranks == [2, 3, 4]
 
 
+def test_raw_counts_of_cells(here, capsys):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(np.kron(np.eye(3), np.full((20, 10), 6.0)) + 0.3)
+    adata = anndata.AnnData(np.hstack([counts, rng.poisson(200, (60, 1))]).astype(np.float32))
+    adata.obs_names, adata.var_names = [f"c{i}" for i in range(60)], [*(f"g{j}" for j in range(30)), "MALAT1"]
+    adata.write_h5ad("cells.h5ad")
+    command = ["consensus", "cells.h5ad", "--ranks", "3", "--runs", "4", "--seed", "1", "--out", "cells.pw"]
+    assert main([*command, "--top-genes", "25", "--at", "3", "--missing", "error"]) == 0
+    assert "25 over-dispersed genes" in capsys.readouterr().out
+    model = pw.load("cells-3.pw")
+    ready = pw.cells.consensus(adata, ranks=3, n_runs=2, n_top_genes=25, random_state=0).ready
+    assert list(model.feature_names_in_) == list(ready.chosen_genes)
+    assert "MALAT1" not in model.feature_names_in_
+    adata.X[:, 3] = 0.5
+    adata.write_h5ad("cells.h5ad")
+    assert main([*command, "--top-genes", "25", "--force"]) == 1
+    assert (
+        "cells.h5ad: counts contain 0.5, which is not a whole number: give raw counts, for example --layer"
+        in capsys.readouterr().err
+    )
+
+
 def test_json_and_options(here, capsys):
     assert (
         main([*COMMAND[:-2], "--json", "--at", "3", "--sparsity", "0.5", "--holdout", "0.3", "--model-out", "m.pw"])

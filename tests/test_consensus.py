@@ -253,12 +253,32 @@ def test_bad_data_are_refused():
             pw.consensus(bad, ranks=2, n_runs=2)
 
 
-def test_advice_on_bad_data_names_no_option_of_a_fit(X):
-    for value, message in ((np.nan, "column 0: remove or impute missing values"), (-1, "nonnegative; shift or clip")):
-        bad = X.copy()
-        bad.iloc[0, 0] = value
-        with pytest.raises(ValueError, match=message):
-            pw.consensus(bad, ranks=2, n_runs=2)
+@pytest.mark.parametrize(("value", "advice"), [(np.nan, {"missing": "em"}), (-0.1, {"negative": "allow"})])
+def test_missing_and_negative_entries_are_refused_with_advice_that_works(X, tmp_path, value, advice):
+    odd = X.copy()
+    odd.iloc[:3, 0] = value
+    ((name, choice),) = advice.items()
+    with pytest.raises(ValueError, match=f"set {name}='{choice}'"):
+        pw.consensus(odd, ranks=4, n_runs=2)
+    found = pw.consensus(odd, 4, 4, random_state=0, checkpoint=tmp_path / "found.pw", precision="single", **advice)
+    whole = pw.consensus(X, ranks=4, n_runs=4, random_state=0).at(4)
+    programs = found.at(4)
+    cosines = programs.components @ whole.components.T
+    assert (cosines.max(axis=1) > 0.99).all()
+    np.testing.assert_allclose(programs.transform(odd), programs.activations, atol=1e-6)
+    again = pw.load(tmp_path / "found.pw").at(4, X=odd)
+    np.testing.assert_array_equal(again.activations, programs.activations)
+    with pytest.raises(ValueError, match="belongs to a consensus with different"):
+        pw.consensus(X, 4, 4, random_state=0, checkpoint=tmp_path / "found.pw", precision="single")
+
+
+def test_runs_with_few_features_agree():
+    rng = np.random.default_rng(3)
+    parts = rng.random((4, 60)) ** 3
+    X = rng.random((80, 4)) ** 3 @ parts + 0.05 * rng.random((80, 60))
+    found = pw.consensus(X, ranks=4, n_runs=8, features_per_part=10, random_state=0)
+    assert found.rows[0]["stability"] > 0.7  # 0.13 if runs begin with ten random features each
+    assert (np.count_nonzero(found.at(4).components, axis=1) <= 10).all()
 
 
 def test_holdout_of_data_in_chunks_is_refused_before_any_run(X, tmp_path, monkeypatch):

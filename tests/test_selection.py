@@ -455,6 +455,16 @@ def test_log_has_the_time_left():
     assert re.fullmatch(r"select: 3 of 4, about 0:00:0\d left", said[-1])
 
 
+def test_log_of_many_tasks_is_short():
+    console = Console(file=io.StringIO(), width=80)
+    with counting_line("select", 900, 0, console) as advance:
+        for _ in range(900):
+            advance()
+    said = [line for line in console.file.getvalue().splitlines() if line]
+    assert len(said) == 20
+    assert "900 of 900" in said[-1]
+
+
 def test_notebook_shows_the_table(X):
     found = pw.select(X, [1, 2], [None, (0.2, 0.4)], n_splits=1, n_init=1, max_iter=2, random_state=0)
     html = found._repr_html_()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,10 +32,15 @@ USAGE = "DATA [DATA …] --ranks 5:13 --runs 100 --out found.pw [options]"
 EXAMPLES = """\
   partwise consensus counts.csv --ranks 5:13 --runs 100 --seed 14 --out found.pw --png ranks.png
   partwise consensus counts.csv --ranks 5:13 --runs 100 --seed 14 --out found.pw --at 10 --density 0.1 --html page.html
+  partwise consensus cells.h5ad --top-genes 2000 --ranks 5:13 --runs 100 --seed 14 --out found.pw
 
 Finished runs are saved to --out while the others run. The same command continues where it was interrupted, and does not
 repeat finished runs: look at the table of ranks first, then add --at. It writes the components of that rank as a model,
-found-10.pw, for partwise show, transform and convert.
+found-10.pw, for partwise show, transform and convert. --force replaces the model, the picture and the page, but never
+finished runs.
+
+Raw counts of single cells need --top-genes: otherwise all genes are factorized as they are, and the most abundant ones
+dominate.
 """
 
 # parameters of `partwise.consensus`
@@ -42,7 +49,7 @@ OPTIONS: dict[str, Flag] = {
     "features_per_part": Flag(int, "largest number of nonzero features of a component, instead of a sparsity"),
     "holdout": Flag(float, "share of samples and features to hold out for a held-out error", "none"),
     "init": Flag(("random", "samples", "nndsvd", "auto"), "starting points", "random"),
-    **{name: FLAGS[name] for name in ("max_iter", "tol", "n_threads", "memory_limit", "random_state")},
+    **{name: FLAGS[name] for name in ("max_iter", "tol", "missing", "n_threads", "memory_limit", "random_state")},
 }
 
 
@@ -61,6 +68,12 @@ def add_options(parser: Any) -> None:
         help="numbers of components: 5, or a range 5:13 or 10:50:10, both ends included",
     )
     group.add_argument("--runs", dest="n_runs", type=int, default=100, metavar="N", help="runs per rank (default: 100)")
+    group.add_argument(
+        "--top-genes",
+        type=int,
+        metavar="N",
+        help="for raw counts of cells: use the N most over-dispersed genes, scaled to unit variance, as in cNMF",
+    )
     group.add_argument("-s", "--sparsity", type=level, metavar="S", help="sparsity: 0.7, or an interval 0.2:0.4")
     group.add_argument("--at", type=int, metavar="R", help="the rank whose components to write")
     group.add_argument(
@@ -109,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
     }
     targets = check_targets(options, wanted)
     table = read_data(options)
+    if options.top_genes is not None:
+        table = of_top_genes(table, options.top_genes)
     check_kept(table)
     given = {name: getattr(options, name) for name in OPTIONS if getattr(options, name) is not None}
     given |= {"sparsity": options.sparsity, "checkpoint": options.out, "verbose": int(not options.quiet)}
@@ -131,6 +146,18 @@ def run(options: argparse.Namespace) -> int:
     facts = {**facts_about(table), "rows": found.rows, **({} if programs is None else about(programs))}
     print_results(options, facts, lines, saved | files)
     return 0 if files == left else 1
+
+
+def of_top_genes(table: Any, count: int) -> Any:
+    """The over-dispersed genes of raw counts, divided by their standard deviation."""
+    counts = import_module("partwise.cells.counts")
+    try:
+        ready = counts.prepared(table.X, table.samples, table.features, count)
+    except ValueError as error:
+        said = str(error).replace("n_top_genes", "top_genes")
+        raise ValueError(f"{table.source}: {said.partition(', or check_counts')[0]}") from error
+    kind = f"{table.kind}, {len(ready.chosen)} over-dispersed genes"
+    return replace(table, X=ready.matrix, kind=kind, feature_names=tuple(ready.chosen_genes), home=None)
 
 
 def about(programs: Any) -> dict[str, Any]:

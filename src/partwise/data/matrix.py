@@ -307,6 +307,8 @@ def as_floats(X: npt.ArrayLike) -> Array:
 
 def check_kind(X: object) -> None:
     """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
+    if hasattr(X, "obsm"):
+        raise TypeError("X is an AnnData: give its X or a layer, use partwise.cells, or transform with align='names'")
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
     listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)

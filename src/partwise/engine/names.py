@@ -49,12 +49,14 @@ def as_names(names: Any) -> Array | None:
     return None if names is None else np.array([str(name) for name in names], dtype=object)
 
 
-def check_unique(names: Sequence[str] | Array, what: str) -> None:
-    """Raise an error if a name occurs twice, because features could then not be matched by name."""
+def check_unique(names: Sequence[str] | Array, what: str, how: str = "") -> None:
+    """Raise an error that says ``how`` to help, if a name occurs twice: features could not be matched by name."""
     seen: set[str] = set()
     twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
-        raise ValueError(f"the feature name {twice!r} of {what} occurs more than once: make the names unique")
+        raise ValueError(
+            f"the feature name {twice!r} of {what} occurs more than once: make the names unique{how and f', {how}'}"
+        )
 
 
 def shared_places(first: Array, second: Array, what: tuple[str, str] = ("the model", "X")) -> tuple[Array, Array]:

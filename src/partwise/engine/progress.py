@@ -26,6 +26,7 @@ from .loop import Callback, Iteration
 PASSES = {"pass {task.fields[passes]}": 10}  # if X is read in chunks
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths
 BAR = 12
+LINES = 20  # in a log
 PLAIN_SECONDS = 10  # between two lines in a log
 AddLine = Callable[[int], Callback]  # the number of a start → the callback of its line
 
@@ -123,7 +124,7 @@ def counting_line(
 ) -> Iterator[Callable[[], None]]:
     """Yield a function to call after each of ``total`` tasks. It shows their number on standard error.
 
-    If standard error is neither a terminal nor a notebook, each call prints a plain line.
+    If standard error is neither a terminal nor a notebook, plain lines are printed, at most `LINES` of them.
     """
     console = console or Console(stderr=True)
     shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -134,7 +135,7 @@ def counting_line(
             nonlocal done
             done += 1
             bar.advance(task)
-            if not redrawable(console):
+            if not redrawable(console) and done * LINES // total > (done - 1) * LINES // total:
                 left = bar.tasks[task].time_remaining
                 about = "" if left is None else f", about {timedelta(seconds=round(left))} left"
                 console.out(f"{label}: {done} of {total}{about}", highlight=False)

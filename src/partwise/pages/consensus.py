@@ -53,4 +53,5 @@ def rank_table(found: Consensus) -> str:
     shown = [name for name in HEADINGS if any(row[name] is not None for row in found.rows)]
     head = "".join(f'<th scope="col">{HEADINGS[name]}</th>' for name in shown)
     rows = ("".join(f"<td>{html.escape(as_text(name, row))}</td>" for name in shown) for row in found.rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +68,9 @@ def draw_line(axis: Axes, numbers: list[int], values: list[Any], k: int, label: 
 
 
 @documented
-def clustergram(found: Programs, *, title: str | None = None, figure: Canvas | None = None) -> Any:
+def clustergram(
+    found: Programs, *, names: Sequence[object] | None = None, title: str | None = None, figure: Canvas | None = None
+) -> Any:
     """Draw the distances between the components of all runs, cluster by cluster, with a histogram of their density.
 
     Dark squares on the diagonal are components that recur. The histogram shows the local density of all components and
@@ -76,6 +79,8 @@ def clustergram(found: Programs, *, title: str | None = None, figure: Canvas | N
     Parameters
     ----------
     found : Programs
+    names : sequence, optional
+        Names of the programs; by default their numbers, from 0.
 
     Examples
     --------
@@ -86,6 +91,9 @@ def clustergram(found: Programs, *, title: str | None = None, figure: Canvas | N
     """
     if not isinstance(found, Programs) or found.spectra is None:
         raise ValueError(f"found has type {type(found).__name__}: give the Programs that Consensus.at returns")
+    listed = range(found.rank) if names is None else list(names)
+    if len(listed) != found.rank:
+        raise ValueError(f"names has {len(listed)} entries, but there are {found.rank} programs")
     figure = figure or new_figure(7.6, 4.2)
     grid = figure.add_gridspec(2, 3, width_ratios=(0.25, 5, 3.6), height_ratios=(5, 0.25))
     distances = euclidean_distances(found.spectra[found.kept])
@@ -99,7 +107,7 @@ def clustergram(found: Programs, *, title: str | None = None, figure: Canvas | N
     side.imshow(colours[:, None], aspect="auto", interpolation="nearest")
     side.set_xticks([])
     middles = [float(np.flatnonzero(labels[order] == j).mean()) for j in range(found.rank)]
-    side.set_yticks(middles, [str(j) for j in range(found.rank)], fontsize=8)
+    side.set_yticks(middles, [str(name) for name in listed], fontsize=8, parse_math=False)
     side.set_ylabel("program", fontsize=9)
     figure.colorbar(drawn, cax=figure.add_subplot(grid[1, 1]), orientation="horizontal", label="distance")
     draw_density(figure.add_subplot(grid[:, 2]), found)

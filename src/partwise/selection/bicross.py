@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Matrix, Missing, as_data
-from ..engine.natural import no_advice
+from ..engine.loop import Result
 from ..engine.solving import solve_activations
-from ..recipes import ssnmf
 from ..statistics import Array, as_factor
+from .runs import fit_each
 
 
 def heldout_error(data: Matrix | Chunked, rank: int, share: float, seed: int, options: dict[str, Any]) -> float:
@@ -27,12 +27,14 @@ def heldout_error(data: Matrix | Chunked, rank: int, share: float, seed: int, op
     X = data.matrix.tocsr() if hasattr(data.matrix, "tocsr") else data.matrix
     rng = np.random.default_rng([seed, 0])  # one block for all ranks
     rows, columns = (split(n, share, rng) for n in data.shape)
-    seen = as_data(X[rows[1]][:, columns[1]])
-    with no_advice():
-        fit = ssnmf(seen, rank, random_state=np.random.default_rng([seed, rank]), **options)
-    below = solve_activations(as_data(X[rows[0]][:, columns[1]]), fit.factors[1])
-    beside = solve_activations(as_data(X[rows[1]][:, columns[0]].T), fit.factors[0])
-    block = as_data(X[rows[0]][:, columns[0]])
+    seen = as_data(X[rows[1]][:, columns[1]], signed=data.signed)
+    found: list[Result] = []
+    run = {"n_components": rank, "random_state": np.random.default_rng([seed, rank])}
+    fit_each(seen, [run], options, lambda _, result: found.append(result))
+    (fit,) = found
+    below = solve_activations(as_data(X[rows[0]][:, columns[1]], signed=data.signed), fit.factors[1])
+    beside = solve_activations(as_data(X[rows[1]][:, columns[0]].T, signed=data.signed), fit.factors[0])
+    block = as_data(X[rows[0]][:, columns[0]], signed=data.signed)
     factors = [as_factor(below.activations), as_factor(beside.activations)]
     return float(np.sqrt(block.squared_error(factors) / block.sqnorm)) if block.sqnorm else float("nan")
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..data import Chunked, Matrix, as_data, checksum, with_divergence
+from ..data import Chunked, Matrix, checksum, with_divergence
 from ..engine.names import named
+from ..engine.options import MISSING, NEGATIVE
 from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
 from ..engine.validation import (
@@ -33,11 +34,10 @@ from .bicross import check_block, heldout_error
 from .programs import Shape
 from .runs import Saver, as_single, fit_runs, resumed
 from .search import as_level, as_ranks, as_share
-from .stability import Consensus, row
+from .stability import Consensus, as_kind, row
 
 TOPIC = re.compile(r"iter(\d+)_topic\d+")  # how cNMF names the rows of stacked spectra
 TOL = 0.05  # benchmarks/consensus.py: the mean objective is below that of scikit-learn at cNMF's tol=1e-4
-FIT_ONLY = re.compile(r"set (missing|negative)='\w+' to fit [^,]*, or ")
 PRECISIONS = ("same", "single")
 
 
@@ -53,6 +53,8 @@ def consensus(
     init: str = "random",
     max_iter: int = 1000,
     tol: float = TOL,
+    missing: str = "error",
+    negative: str = "error",
     precision: str = "same",
     n_threads: int | None = None,
     memory_limit: int | str | None = None,
@@ -70,23 +72,22 @@ def consensus(
     Parameters
     ----------
     X : array, SciPy sparse matrix, DataFrame, AnnData, or data on disk, of shape (samples, features)
-        Nonnegative. Sparse data are never made dense. Names are kept.
+        Nonnegative, unless ``negative="allow"``. Sparse data are never made dense. Names are kept.
     ranks : int or iterable of int
         Numbers of components.
     n_runs : int
         Number of starts for each rank, at least 2.
     sparsity : None, float or (lo, hi)
-        Hoyer sparsity of the components of all runs, and of the consensus.
+        Hoyer sparsity of the components of all runs, and of the consensus. Each run is first fitted without it.
     features_per_part : int, optional
         The largest number of nonzero features of each component, instead of a sparsity.
     holdout : float, optional
         Share of the samples, and of the features, that are held out together to measure ``heldout_error``
         (bi-cross-validation, Owen & Perry 2009): one further fit per rank. X must be in memory. For the squared loss.
     loss : {"squared", "kullback-leibler", "kl"}
-        The loss of the runs and of the consensus. The Kullback–Leibler divergence suits counts; runs then share no
-        passes over X.
-    init, max_iter, tol, n_threads, memory_limit
-        As in `partwise.ssnmf`.
+        The loss of the runs and of the consensus. The Kullback–Leibler divergence suits counts.
+    init, max_iter, tol, missing, negative, n_threads, memory_limit
+        As in `partwise.ssnmf`. Runs with missing entries (``missing="em"``) or the divergence share no passes over X.
     precision : {"same", "single"}
         The precision of the runs. "single" is nearly twice as fast, and enough unless the error is below 0.001; X in
         memory is copied for it. The consensus itself is always computed in the precision of X.
@@ -125,7 +126,8 @@ def consensus(
         raise ValueError(f"holdout={share:g} needs the squared loss: omit it, or use select(loss={loss!r})")
     as_verbosity(verbose)
     matrix, samples, features = named(X)
-    data = checked(matrix, as_bytes(memory_limit, "memory_limit"))
+    allowed = as_allowed(missing, negative)
+    data = checked(matrix, allowed, as_bytes(memory_limit, "memory_limit"))
     if share is not None:
         check_block(data, share)
     options = {
@@ -138,7 +140,7 @@ def consensus(
     run_data = as_single(data) if as_choice(precision, "precision", PRECISIONS) == "single" else data
     path = as_path(checkpoint, "checkpoint")
     shape = packed(wanted_shape, "sparsity", {}, {"AtMost": AtMost})
-    settings = {**options, "sparsity": shape, "precision": precision, "X": checksum(data) if path else ""}
+    settings = {**options, **allowed, "sparsity": shape, "precision": precision, "X": checksum(data) if path else ""}
     seed = int(rng.integers(2**31))
     runs = resumed(path, settings, seed, random_state is not None, as_switch(overwrite, "overwrite"))
     wanted = [(rank, number) for number in range(n_runs) for rank in asked]
@@ -179,6 +181,8 @@ def from_spectra(
     rank: int | None = None,
     sparsity: Any = None,
     features_per_part: int | None = None,
+    missing: str = "error",
+    negative: str = "error",
 ) -> Consensus:
     """A `Consensus` from components that were found elsewhere, for example by cNMF.
 
@@ -194,6 +198,8 @@ def from_spectra(
         The rank of stacked components, if their names do not give it.
     sparsity, features_per_part
         As in `consensus`: what the medians are projected to.
+    missing, negative
+        As in `consensus`.
 
     Examples
     --------
@@ -202,7 +208,7 @@ def from_spectra(
     [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     """
     matrix, samples, features = named(X)
-    data, shape = checked(matrix), as_shape(sparsity, features_per_part)
+    data, shape = checked(matrix, as_allowed(missing, negative)), as_shape(sparsity, features_per_part)
     grouped = by_rank(spectra, rank)
     for k, stacked in grouped.items():
         if stacked.shape[1] != data.shape[1]:
@@ -222,13 +228,18 @@ def from_spectra(
 consensus.from_spectra = from_spectra  # type: ignore[attr-defined]
 
 
-def checked(X: Any, memory_limit: int | None = None) -> Matrix | Chunked:
-    """X as data, all of whose values are known to be finite and nonnegative."""
-    try:
-        data = as_data(X, memory_limit)
-        data.check()
-    except ValueError as error:  # it advises options of a fit
-        raise ValueError(FIT_ONLY.sub("", str(error))) from error
+def as_allowed(missing: object, negative: object) -> dict[str, str]:
+    """Validate ``missing`` and ``negative``."""
+    return {
+        "missing": as_choice(missing, "missing", MISSING),
+        "negative": as_choice(negative, "negative", NEGATIVE),
+    }
+
+
+def checked(X: Any, allowed: Mapping[str, str], memory_limit: int | None = None) -> Matrix | Chunked:
+    """X as data, all of whose values are known to be finite and, unless ``allowed``, neither missing nor negative."""
+    data = as_kind(X, allowed, memory_limit)
+    data.check()
     return data
 
 

@@ -64,6 +64,8 @@ class Programs:
     sample_names: Array | None = None
     clusters: Array | None = None  # the k-means cluster of each program
     spectra: Array | None = None  # unit components of all runs, for the clustergram
+    missing: str = "error"  # whether the samples may have missing entries, as in `partwise.SparseNMF`
+    negative: str = "error"
 
     @property
     def n_runs(self) -> int:
@@ -115,14 +117,8 @@ class Programs:
     @cached_property
     def model(self) -> Any:
         """The programs as a fitted `partwise.SparseNMF`, which transforms new samples, and can be saved and drawn."""
-        from ..estimators import SparseNMF  # on the same floor
-
-        model = SparseNMF(self.rank, sparsity=self.sparsity)
-        model.set_params(loss=self.loss)
-        model._store_parts(self.components)
-        model.n_features_in_ = self.components.shape[1]
-        if self.feature_names is not None:
-            model.feature_names_in_ = self.feature_names
+        options = {"sparsity": self.sparsity, "loss": self.loss, "missing": self.missing, "negative": self.negative}
+        model = as_model(self.components, self.feature_names, **options)
         model.data_shape_ = (len(self.activations), self.components.shape[1])
         model.explained_ = self.explained
         model.stop_reason_ = self.in_words()
@@ -158,6 +154,18 @@ class Programs:
             names = ", ".join(name for name, _ in known.strongest_features(j))
             lines.append(f"{j:7}  {self.explained[j]:13.1%}  {self.runs_kept[j]:4}  {names}")
         return "\n".join(lines)
+
+
+def as_model(components: Array, names: Array | None, **options: Any) -> Any:
+    """A fitted `partwise.SparseNMF` with these components."""
+    from ..estimators import SparseNMF  # on the same floor
+
+    model = SparseNMF(len(components), **options)
+    model._store_parts(components)
+    model.n_features_in_ = components.shape[1]
+    if names is not None:
+        model.feature_names_in_ = names
+    return model
 
 
 def assemble(
@@ -198,6 +206,8 @@ def assemble(
         names[0],
         order,
         unit,
+        "error" if data.complete else "em",
+        "allow" if data.signed else "error",
     )
 
 

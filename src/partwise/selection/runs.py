@@ -56,7 +56,9 @@ class Runs:
 
 def as_single(data: Matrix | Chunked) -> Matrix | Chunked:
     """The data in single precision, if they are a matrix in memory."""
-    return as_data(data.matrix.astype(np.float32)) if isinstance(data, DenseData | SparseData) else data
+    if not isinstance(data, DenseData | SparseData):
+        return data
+    return as_data(data.matrix.astype(np.float32), missing=not data.complete, signed=data.signed)
 
 
 def fit_each(
@@ -64,7 +66,9 @@ def fit_each(
 ) -> None:
     """Fit the keywords of each of ``runs``, and hand each result to ``done(number of the run, result)``.
 
-    The fits share passes over X. They are made in batches, because results hold activations, which are not needed.
+    The fits share passes over X. They are made in batches, because results hold activations, which are not needed. With
+    a sparsity, a run is first fitted without it: a sparse component hardly changes its support, so that runs that start
+    with the constraint end close to their starts, and do not agree.
     """
     most = max((run["n_components"] for run in runs), default=1)
     batch = max(BYTES // (8 * most * sum(data.shape)), LEAST)
@@ -75,7 +79,14 @@ def fit_each(
                 if not interrupted:  # an unfinished fit is not comparable
                     done(first + number, result)
 
-            fit_many(data, runs[first : first + batch], done=finished, **options)
+            some = runs[first : first + batch]
+            if options.get("sparsity") is not None:
+                free = fit_many(data, some, **{**options, "sparsity": None})
+                some = [
+                    {**run, "init": (fit.activations, fit.components)} for run, fit in zip(some, free, strict=False)
+                ]
+            if not interrupted:
+                fit_many(data, some, done=finished, **options)
             if interrupted:
                 raise KeyboardInterrupt
 

@@ -139,7 +139,7 @@ class Consensus:
     def _data(self, X: Any) -> Matrix | Chunked:
         if X is None and self.data is None:
             raise ValueError("the file of a consensus does not hold X, which the activations need: give X=")
-        data = self.data if X is None else as_data(named(X).X)
+        data = self.data if X is None else as_kind(named(X).X, self.runs.settings if self.runs else {})
         assert data is not None
         features = next(iter(self.spectra.values())).shape[1]
         if data.shape[1] != features:
@@ -152,6 +152,12 @@ class Consensus:
         cells = [[HEADINGS[name] for name in shown], *([as_text(name, row) for name in shown] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         return "\n".join("  ".join(map(str.rjust, line, widths)) for line in cells)
+
+
+def as_kind(X: Any, settings: Mapping[str, Any], memory_limit: int | None = None) -> Matrix | Chunked:
+    """X as data, of which ``settings`` say whether entries may be missing or negative."""
+    missing, signed = settings.get("missing") == "em", settings.get("negative") == "allow"
+    return as_data(X, memory_limit, missing, signed=signed)
 
 
 def loaded(path: str | os.PathLike[str]) -> Consensus:

@@ -16,41 +16,16 @@ import pandas as pd
 
 from partwise.data import as_data
 from partwise.engine.validation import as_choice, as_count, warn_user
-from partwise.io import read
 from partwise.io.table import extra
 from partwise.runtime.files import replacing
 from partwise.selection.consensus import TOL, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
 
-from .counts import Prepared, moments, prepared, whole
-from .frames import read_frame, write_frame
+from .counts import Prepared, moments, prepared, whole, with_tpm
+from .frames import FILES, counts_of, read_frame, read_text, threshold_text, write_frame, write_text
 from .tables import CNMF, tables
 
-FILES = {  # name: (folder, ending); %d is the rank, %s the threshold
-    "normalized_counts": ("cnmf_tmp", "norm_counts.h5ad"),
-    "nmf_replicate_parameters": ("cnmf_tmp", "nmf_params.df.npz"),
-    "nmf_run_parameters": ("cnmf_tmp", "nmf_idvrun_params.yaml"),
-    "nmf_genes_list": ("", "overdispersed_genes.txt"),
-    "tpm": ("cnmf_tmp", "tpm.h5ad"),
-    "tpm_stats": ("cnmf_tmp", "tpm_stats.df.npz"),
-    "iter_spectra": ("cnmf_tmp", "spectra.k_%d.iter_%d.df.npz"),
-    "merged_spectra": ("cnmf_tmp", "spectra.k_%d.merged.df.npz"),
-    "local_density_cache": ("cnmf_tmp", "local_density_cache.k_%d.merged.df.npz"),
-    "consensus_spectra": ("cnmf_tmp", "spectra.k_%d.dt_%s.consensus.df.npz"),
-    "consensus_spectra__txt": ("", "spectra.k_%d.dt_%s.consensus.txt"),
-    "consensus_usages": ("cnmf_tmp", "usages.k_%d.dt_%s.consensus.df.npz"),
-    "consensus_usages__txt": ("", "usages.k_%d.dt_%s.consensus.txt"),
-    "gene_spectra_score": ("cnmf_tmp", "gene_spectra_score.k_%d.dt_%s.df.npz"),
-    "gene_spectra_score__txt": ("", "gene_spectra_score.k_%d.dt_%s.txt"),
-    "gene_spectra_tpm": ("cnmf_tmp", "gene_spectra_tpm.k_%d.dt_%s.df.npz"),
-    "gene_spectra_tpm__txt": ("", "gene_spectra_tpm.k_%d.dt_%s.txt"),
-    "starcat_spectra": ("cnmf_tmp", "starcat_spectra.k_%d.dt_%s.df.npz"),
-    "starcat_spectra__txt": ("", "starcat_spectra.k_%d.dt_%s.txt"),
-    "clustering_plot": ("", "clustering.k_%d.dt_%s.png"),
-    "k_selection_plot": ("", "k_selection.png"),
-    "k_selection_stats": ("", "k_selection_stats.df.npz"),
-}
 TABLES = {  # file: attribute of the tables
     "consensus_spectra": "spectra",
     "consensus_usages": "usage",
@@ -137,7 +112,10 @@ class cNMF:  # noqa: N801 (its name)
         only = None if genes_file is None else Path(genes_file).read_text(encoding="utf-8").rstrip().split("\n")
         if not whole(counts.data if hasattr(counts, "tocsr") else np.ravel(counts)):
             warn_user("counts contain numbers that are not whole: raw counts are expected", UserWarning)
-        ready = prepared(counts, cells, genes, num_highvar_genes, only, check_counts=False)
+        try:
+            ready = prepared(counts, cells, genes, num_highvar_genes, only, check_counts=False)
+        except ValueError as error:
+            raise ValueError(str(error).replace("n_top_genes", "num_highvar_genes")) from error
         if tpm_fn is not None:
             ready = with_tpm(ready, *counts_of(tpm_fn)[::2])
         self._ready = ready
@@ -213,7 +191,8 @@ class cNMF:  # noqa: N801 (its name)
         """Find the programs that recur, and write all tables, the clustergram, and the reference of starCAT.
 
         The arguments are cNMF's. ``refit="cnmf"`` solves for the usages by coordinate descent that stops early, as cNMF
-        does, instead of exactly. The density is computed anew for each ``local_neighborhood_size``.
+        does, instead of exactly. The density is computed anew for each ``local_neighborhood_size``. The clustergram is
+        returned, so that a notebook shows it, unless ``close_clustergram_fig``.
         """
         as_choice(refit, "refit", ("exact", "cnmf"))
         k = as_count(k, "k")
@@ -234,12 +213,14 @@ class cNMF:  # noqa: N801 (its name)
             write_text(getattr(made, attribute), self.paths[f"{file}__txt"] % where)
         density = pd.DataFrame({"local_density": programs.density}, index=spectra.index)
         write_frame(density, self.paths["local_density_cache"] % k)
-        if show_clustering:
-            programs.plot().savefig(self.paths["clustering_plot"] % where)
         if build_ref:
             write_frame(made.starcat, self.paths["starcat_spectra"] % where)
             write_text(made.starcat, self.paths["starcat_spectra__txt"] % where)
-        return None
+        if not show_clustering:
+            return None
+        figure = programs.plot(names=made.usage.columns)
+        figure.savefig(self.paths["clustering_plot"] % where)
+        return None if close_clustergram_fig else figure
 
     def load_results(
         self, K: int, density_threshold: float, n_top_genes: int = 100, norm_usage: bool = True
@@ -318,43 +299,3 @@ class cNMF:  # noqa: N801 (its name)
             where = np.array([places[gene] for gene in chosen])
             self._ready = Prepared(matrix, tpm, where, mean, np.sqrt(variance), cells, genes)
         return self._ready
-
-
-def counts_of(source: Any) -> tuple[Any, Any, Any]:
-    """The matrix, the names of the cells and the names of the genes, of a file or an AnnData."""
-    if hasattr(source, "obs_names"):
-        return source.X, np.asarray(source.obs_names), np.asarray(source.var_names)
-    if os.fspath(source).endswith(".npz"):
-        frame = read_frame(source)
-        return frame.to_numpy(), np.asarray(frame.index), np.asarray(frame.columns)
-    table = read(source)
-    return table.X, np.array(table.samples, dtype=object), np.array(table.features, dtype=object)
-
-
-def with_tpm(ready: Prepared, tpm: Any, genes: Any) -> Prepared:
-    """The same with other TPM."""
-    if list(map(str, genes)) != list(ready.genes) or tpm.shape != ready.tpm.shape:
-        raise ValueError("tpm_fn has other cells or genes than the counts: give the same, in the same order")
-    from scipy.sparse import csr_matrix
-
-    matrix = csr_matrix(tpm)
-    mean, variance = moments(matrix)
-    return Prepared(ready.matrix, matrix, ready.chosen, mean, np.sqrt(variance), ready.cells, ready.genes)
-
-
-def threshold_text(value: float) -> str:
-    """A threshold as file names have it: 0_5 for 0.5."""
-    return str(value).replace(".", "_")
-
-
-def write_text(frame: pd.DataFrame, path: str) -> None:
-    """Write a table as tab-separated text."""
-    with replacing(path) as fresh:
-        frame.to_csv(fresh, sep="\t")
-
-
-def read_text(path: str) -> pd.DataFrame:
-    """Read a table of `write_text`."""
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no file {path!r}: run consensus with this K and density_threshold first")
-    return pd.read_csv(path, sep="\t", index_col=0)

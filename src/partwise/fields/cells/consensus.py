@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from partwise.engine.validation import as_choice, warn_user
+from partwise.estimators import SparseNMF
 from partwise.io.h5ad import gene_mask
 from partwise.io.table import Table
 from partwise.io.write_h5ad import all_genes
 from partwise.selection import Consensus, Programs
 from partwise.selection import consensus as consensus_of
 from partwise.selection.clustering import as_threshold
+from partwise.selection.programs import as_model
 from partwise.selection.search import as_ranks
 
-from .counts import Prepared, counts_in, prepared
+from .counts import Prepared, as_counts, deviations, matrix_in, prepared, scaled_columns
 from .tables import Tables, of_rows, tables
 
 REFITS = ("exact", "cnmf")
@@ -67,17 +70,51 @@ class CellPrograms:
         return pd.DataFrame(ranked)
 
     def features(self, program: int, top: int | None = None) -> pd.DataFrame:
-        """The gene set of a program, from 0, as `Programs.features`: its support among the over-dispersed genes.
+        """The gene set of a program: its support among the over-dispersed genes, as `Programs.features`.
 
-        Each gene has its ``weight``, its ``specificity`` and its marker ``score``.
+        Programs are numbered from 1, as in the tables. Each gene has its ``weight``, its ``specificity`` and its marker
+        ``score``.
         """
-        found = self.programs.features(program, top)
-        found["score"] = self.scores.iloc[program][found.index]
+        if program not in self.scores.index:
+            raise ValueError(f"program={program!r}: give a number from 1 to {self.programs.rank}, as in the tables")
+        found = self.programs.features(int(program) - 1, top)
+        found["score"] = self.scores.loc[program, found.index]
         return found
 
+    @cached_property
+    def reference(self) -> SparseNMF:
+        """The reference of starCAT as a model of raw counts, each gene divided by its standard deviation."""
+        starcat = self.tables.starcat
+        return as_model(starcat.to_numpy(), np.asarray(starcat.columns, dtype=object))
+
+    def transform(self, adata: Any, *, layer: str | None = None, check_counts: bool = True) -> pd.DataFrame:
+        """Usages of these programs in other cells, as in starCAT, but exactly. Rows sum to 1.
+
+        The raw counts of each gene are divided by their standard deviation over the other cells. Genes are matched by
+        name; a warning says how many are missing.
+
+        Parameters
+        ----------
+        adata : AnnData
+            Raw counts of other cells.
+        layer : str, optional
+            Layer with the counts, instead of ``adata.X``.
+        check_counts : bool
+            Refuse counts that are not whole numbers.
+
+        Returns
+        -------
+        DataFrame of shape (cells, rank)
+        """
+        counts = as_counts(matrix_in(adata, layer, "reference.transform"), check_counts).astype(float)
+        scaled = scaled_columns(counts, deviations(counts))
+        table: Any = Table(scaled, "scaled counts", "adata", tuple(adata.obs_names), tuple(adata.var_names))
+        usage = of_rows(self.reference.transform(table, align="names"))
+        return pd.DataFrame(usage, adata.obs_names, self.scores.index)
+
     def plot(self, **options: Any) -> Any:
-        """Draw the clustergram, as `Programs.plot`."""
-        return self.programs.plot(**options)
+        """Draw the clustergram, as `Programs.plot`, with the numbers of the tables."""
+        return self.programs.plot(**{"names": self.scores.index, **options})
 
     def __repr__(self) -> str:
         lines = [f"{self.programs.rank} programs, {self.programs.in_words()}", "program  usage  runs  marker genes"]
@@ -186,7 +223,7 @@ def consensus(
     >>> found.at(3).top_genes(10).shape, adata.obsm["X_cnmf"].shape
     ((10, 3), (60, 3))
     """
-    X = counts_in(adata, layer)
+    X = matrix_in(adata, layer)
     as_choice(refit, "refit", REFITS)
     ranks = as_ranks(ranks)
     as_threshold(density_threshold)

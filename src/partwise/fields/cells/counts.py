@@ -6,13 +6,14 @@ The counts stay sparse. TPM are the counts of a cell, scaled to a sum of a milli
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from partwise.data import is_lazy
 from partwise.engine.names import check_unique
 from partwise.engine.validation import as_count
 from partwise.statistics import Array
@@ -49,7 +50,7 @@ def prepared(
 ) -> Prepared:
     """Prepare raw ``counts`` (cells × genes). ``only``: names of the genes to factorize, instead of choosing them."""
     cells, genes = (np.array([str(name) for name in names], dtype=object) for names in (cells, genes))
-    check_unique(genes, "the counts")
+    check_unique(genes, "the counts", "for example by adata.var_names_make_unique()")
     counts = as_counts(counts, check_counts)
     totals = np.asarray(counts.sum(axis=1, dtype=float)).ravel()
     check_filled(totals, cells, "cells", "cells")
@@ -69,10 +70,19 @@ def prepared(
     return Prepared(matrix, tpm, chosen, mean, np.sqrt(variance), cells, genes)
 
 
-def counts_in(adata: Any, layer: str | None) -> Any:
-    """The counts of an AnnData object: ``X`` or a layer."""
+def with_tpm(ready: Prepared, tpm: Any, genes: Any) -> Prepared:
+    """The same with other TPM."""
+    if list(map(str, genes)) != list(ready.genes) or tpm.shape != ready.tpm.shape:
+        raise ValueError("tpm_fn has other cells or genes than the counts: give the same, in the same order")
+    matrix = sp.csr_matrix(tpm)
+    mean, variance = moments(matrix)
+    return replace(ready, tpm=matrix, mean=mean, std=np.sqrt(variance))
+
+
+def matrix_in(adata: Any, layer: str | None, otherwise: str = "partwise.consensus") -> Any:
+    """The matrix of an AnnData object: ``X`` or a layer. ``otherwise`` is the function for other objects."""
     if not hasattr(adata, "obsm"):
-        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.consensus for arrays")
+        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use {otherwise} for arrays")
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
     X = adata.X if layer is None else adata.layers[layer]
@@ -85,7 +95,7 @@ def as_counts(counts: Any, check: bool) -> Any:
     """Counts as a CSR matrix. Raises an error if they are negative, not finite or, with ``check``, not whole."""
     if hasattr(counts, "to_memory"):  # a sparse matrix on disk
         counts = counts.to_memory()
-    matrix = sp.csr_matrix(counts)
+    matrix = in_memory(counts) if is_lazy(counts) else sp.csr_matrix(counts)
     if matrix.dtype.kind not in "buif":
         raise ValueError(f"counts have dtype {matrix.dtype}: give numbers")
     values = matrix.data
@@ -100,6 +110,12 @@ def as_counts(counts: Any, check: bool) -> Any:
             "check_counts=False for counts that were corrected"
         )
     return matrix
+
+
+def in_memory(counts: Any) -> Any:
+    """Counts on disk as a CSR matrix in memory, read some cells at a time."""
+    cells = max(1, BLOCK // counts.shape[1])
+    return sp.vstack([sp.csr_matrix(counts[i : i + cells]) for i in range(0, counts.shape[0], cells)], format="csr")
 
 
 def check_filled(sums: Array, names: Array, what: str, function: str) -> None:

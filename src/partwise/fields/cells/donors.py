@@ -13,7 +13,7 @@ from partwise.selection import consensus as consensus_of
 from partwise.selection.clustering import as_threshold
 from partwise.selection.search import as_ranks
 
-from .counts import as_counts, counts_in, moments, overdispersed, prepared, scaled_rows
+from .counts import as_counts, matrix_in, moments, overdispersed, prepared, scaled_rows
 
 
 def programs(
@@ -73,7 +73,7 @@ def programs(
     >>> [family.groups for family in programs(adata, "donor", 2, n_runs=5, random_state=0).shared]
     [['a', 'b'], ['a', 'b']]
     """
-    X = counts_in(adata, layer)
+    X = matrix_in(adata, layer)
     if not isinstance(by, str) or by not in adata.obs:
         raise ValueError(f"by={by!r} is not a column of adata.obs; columns are: {', '.join(adata.obs) or 'none'}")
     donors = adata.obs[by].astype(object)

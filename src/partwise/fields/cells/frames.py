@@ -1,4 +1,4 @@
-"""cNMF's data frames in .npz files, read without running any code that a file may hold."""
+"""cNMF's files: their names, and data frames in them, read without running any code that a file may hold."""
 
 from __future__ import annotations
 
@@ -11,10 +11,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from partwise.io import read
 from partwise.runtime.files import replacing
 from partwise.runtime.untrusted import UnreadableError, allow, reading
 from partwise.statistics import Array
 
+FILES = {  # name: (folder, ending); %d is the rank, %s the threshold
+    "normalized_counts": ("cnmf_tmp", "norm_counts.h5ad"),
+    "nmf_replicate_parameters": ("cnmf_tmp", "nmf_params.df.npz"),
+    "nmf_run_parameters": ("cnmf_tmp", "nmf_idvrun_params.yaml"),
+    "nmf_genes_list": ("", "overdispersed_genes.txt"),
+    "tpm": ("cnmf_tmp", "tpm.h5ad"),
+    "tpm_stats": ("cnmf_tmp", "tpm_stats.df.npz"),
+    "iter_spectra": ("cnmf_tmp", "spectra.k_%d.iter_%d.df.npz"),
+    "merged_spectra": ("cnmf_tmp", "spectra.k_%d.merged.df.npz"),
+    "local_density_cache": ("cnmf_tmp", "local_density_cache.k_%d.merged.df.npz"),
+    "consensus_spectra": ("cnmf_tmp", "spectra.k_%d.dt_%s.consensus.df.npz"),
+    "consensus_spectra__txt": ("", "spectra.k_%d.dt_%s.consensus.txt"),
+    "consensus_usages": ("cnmf_tmp", "usages.k_%d.dt_%s.consensus.df.npz"),
+    "consensus_usages__txt": ("", "usages.k_%d.dt_%s.consensus.txt"),
+    "gene_spectra_score": ("cnmf_tmp", "gene_spectra_score.k_%d.dt_%s.df.npz"),
+    "gene_spectra_score__txt": ("", "gene_spectra_score.k_%d.dt_%s.txt"),
+    "gene_spectra_tpm": ("cnmf_tmp", "gene_spectra_tpm.k_%d.dt_%s.df.npz"),
+    "gene_spectra_tpm__txt": ("", "gene_spectra_tpm.k_%d.dt_%s.txt"),
+    "starcat_spectra": ("cnmf_tmp", "starcat_spectra.k_%d.dt_%s.df.npz"),
+    "starcat_spectra__txt": ("", "starcat_spectra.k_%d.dt_%s.txt"),
+    "clustering_plot": ("", "clustering.k_%d.dt_%s.png"),
+    "k_selection_plot": ("", "k_selection.png"),
+    "k_selection_stats": ("", "k_selection_stats.df.npz"),
+}
 MEMBERS = ("data", "index", "columns")
 HARMLESS = {  # all that a pickled array of names needs
     *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
@@ -75,3 +100,32 @@ def read_member(content: bytes) -> Array:
     if found.shape != shape:
         raise ValueError(f"an array has shape {found.shape} instead of {shape}")
     return found
+
+
+def threshold_text(value: float) -> str:
+    """A threshold as file names have it: 0_5 for 0.5."""
+    return str(value).replace(".", "_")
+
+
+def write_text(frame: pd.DataFrame, path: str) -> None:
+    """Write a table as tab-separated text."""
+    with replacing(path) as fresh:
+        frame.to_csv(fresh, sep="\t")
+
+
+def read_text(path: str) -> pd.DataFrame:
+    """Read a table of `write_text`."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path!r}: run consensus with this K and density_threshold first")
+    return pd.read_csv(path, sep="\t", index_col=0)
+
+
+def counts_of(source: Any) -> tuple[Any, Any, Any]:
+    """The matrix, the names of the cells and the names of the genes, of a file or an AnnData."""
+    if hasattr(source, "obs_names"):
+        return source.X, np.asarray(source.obs_names), np.asarray(source.var_names)
+    if os.fspath(source).endswith(".npz"):
+        frame = read_frame(source)
+        return frame.to_numpy(), np.asarray(frame.index), np.asarray(frame.columns)
+    table = read(source)
+    return table.X, np.array(table.samples, dtype=object), np.array(table.features, dtype=object)

@@ -12,6 +12,8 @@ from partwise.estimators import SparseNMF
 from partwise.io.h5ad import as_rows, gene_mask
 from partwise.io.write_h5ad import all_genes, fit_record, usage_columns
 
+from .counts import matrix_in
+
 __all__ = ["sparse_nmf"]
 
 
@@ -67,15 +69,9 @@ def sparse_nmf(
     >>> adata.obsm["X_nmf"].shape, adata.varm["NMFs"].shape, adata.uns["nmf"]["sparsity"].round(6).tolist()
     ((30, 3), (12, 3), [0.4, 0.4, 0.4])
     """
-    if not hasattr(adata, "obsm"):
-        raise TypeError(f"adata is a {type(adata).__name__}, not an AnnData: use partwise.SparseNMF for arrays")
+    X = matrix_in(adata, layer, "partwise.SparseNMF")
     model = SparseNMF(n_components, sparsity=sparsity, **options)
-    if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer={layer!r} does not exist; layers are: {', '.join(adata.layers) or 'none'}")
     genes = gene_mask(adata.var, mask_var)
-    X = adata.X if layer is None else adata.layers[layer]
-    if X is None:
-        raise ValueError("adata.X is None: choose a layer")
     limit = as_bytes(model.memory_limit, "memory_limit")
     activations = model.fit_transform(as_rows(X, genes, LIMIT if limit is None else limit))
     if copy:
