@@ -16,7 +16,7 @@ import numpy as np
 from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
-from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
+from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
 from ..engine.loop import Result, factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
@@ -245,7 +245,7 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             else:
-                few = self.compressed(blocks, limits) if compress else None
+                few = await self.compressed(blocks, limits) if compress else None
                 if name in ("gradual", "auto"):
                     factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
                 else:
@@ -302,14 +302,15 @@ class Task:
         with fitting_threads(self.near.size * self.r, limits["n_threads"]):
             return for_all_samples(factors, blocks, self.near, self.known[0])
 
-    def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
         """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
         most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
         sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
         many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
         memory = as_bytes(self.options["memory_limit"], "memory_limit")
-        low = low_rank(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"]) if many else None
+        asked = Compressed(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"])
+        low = await asked if many else None
         if low is None:
             return None
         self.near = low
