@@ -179,12 +179,13 @@ class Task:
         """
         limits = self.limits(tol)
         other = with_divergence(self.data) if self.divergence and data is None else data
-        accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
+        accelerate = accelerate and self.data.can_accelerate and not limits["kkt_tol"]
         blocks = self.partly(blocks, plain=data is None)
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
-        compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
+        compress = compress and accelerate and self.data.complete and name in COMPRESSIBLE
+        compress = compress and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
         if isinstance(self.data, WeightedDense):
