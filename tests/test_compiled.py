@@ -283,3 +283,30 @@ def test_numba_is_told_that_vectors_are_apart(decorate, told):
     function.compile((vector, vector))
     (found,) = function.overloads.values()
     assert found.fndesc.noalias == told
+
+
+def test_kernels_may_use_vectors_of_512_bits():
+    def twice(b):
+        for i in range(b.size):
+            b[i] *= 2
+
+    made = compiled.kernel(twice)
+    made._cache = NullCache()  # a kernel from the cache has no text
+    b = np.ones(9)
+    made(b)
+    assert b.sum() == 18
+    assert '"prefer-vector-width"="512"' in made.inspect_llvm(made.signatures[0])
+
+
+def test_kernels_work_without_this_part_of_numba(tmp_path):
+    code = """
+import numba.core.typed_passes
+del numba.core.typed_passes.NativeLowering
+import numpy as np
+from partwise.projections.fast import positive_sums
+from partwise.runtime import wide
+assert wide.WideCompiler is None
+assert positive_sums(np.ones(9), 0.5) == (4.5, 2.25)
+"""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)

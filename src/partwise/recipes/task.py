@@ -391,7 +391,8 @@ class Task:
 
     def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
-        factors = self.first_factors(start, sets)
+        with fitting_threads(self.near.size * self.r, self.threads()):
+            factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
             kept = [s.kept for s in sets]
             for mode in range(len(factors)):
@@ -420,8 +421,13 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
-            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
+            "n_threads": self.threads(),
         }
+
+    def threads(self) -> int | None:
+        """The validated number of threads, if it is given."""
+        asked = self.options["n_threads"]
+        return None if asked is None else as_jobs(asked, "n_threads")
 
     def encoder(self, block: Block) -> Block | None:
         """The block that solves for the activations of new samples; None if its sets couple the samples."""

@@ -26,6 +26,7 @@ from numba.core.event import Event, Listener, register
 from numba.core.sigutils import normalize_signature
 
 from .threads import in_child
+from .wide import WideCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +36,7 @@ WAIT = "compiling for this machine: a few seconds, at the first use only ..."
 # Sums vectorise only if they may be reassociated. NaN and infinity are still handled correctly (no nnan, no ninf).
 FASTMATH = {"reassoc", "contract", "nsz"}
 OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "no_cfunc_wrapper": True}
+OPTIONS |= {} if WideCompiler is None else {"pipeline_class": WideCompiler}
 
 
 def kernel(function: Function) -> Function:
