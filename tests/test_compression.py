@@ -16,6 +16,7 @@ from partwise.engine import compression
 from partwise.engine.compression import compressed_iterations, low_rank
 from partwise.engine.loop import OWN
 from partwise.recipes import task
+from partwise.recipes.many import fit_many
 from partwise.runtime.compiled import clock
 from partwise.statistics import gram
 
@@ -345,3 +346,31 @@ def test_estimator(X, low):
     low.clear()
     pw.SparseNMF(R, sparsity=0.5, random_state=0, compress=False).fit(X)
     assert not low
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.5])
+def test_fits_side_by_side_share_the_low_rank_matrix_and_all_passes(sparsity, X, low):
+    asked = {"sparsity": sparsity, "memory_limit": twenty(X), "init": "auto", "max_iter": 40, "tol": 0}
+    runs = [{"n_components": R, "random_state": seed} for seed in range(4)]
+    passes = []
+    for run in runs:
+        one = Watched(X)
+        alone = [pw.ssnmf(one, **run, **asked)]
+        passes.append(len(one.read))
+    low.clear()
+    many = Watched(X)
+    found = fit_many(many, runs, **asked)
+    assert len(low) == 1
+    reads = 7 * (len(runs) - 1) if sparsity else 0  # each start has its excerpt, here all of X
+    assert len(many.read) <= max(passes) + reads
+    np.testing.assert_allclose(found[-1].components, alone[0].components, atol=1e-8)
+
+
+def test_fits_of_different_ranks_share_all_passes_on_x(X, low):
+    asked = {"memory_limit": twenty(X), "max_iter": 40, "tol": 0, "random_state": 0}
+    one = Watched(X)
+    pw.ssnmf(one, R, **asked)
+    many = Watched(X)
+    fit_many(many, [{"n_components": r} for r in (R - 1, R, R + 1)], **asked)
+    assert len(low) == 4
+    assert len(many.read) <= len(one.read) + 2 * 2 * 7 + 5 * 7  # two sketches each; iterations that are undone

@@ -62,13 +62,14 @@ def test_all_kinds_of_data_agree(sparsity, form, rng):
     [(0, {}, None), (0, {"sparsity": 0.5}, {1: 0.5}), (1, {"activation_sparsity": 0.4}, {0: 0.4})],
 )
 @pytest.mark.parametrize("r", [4, 9])
-def test_order_2_is_ssnmf(free, asked, sparsity, r, rng):
+@pytest.mark.parametrize("accelerate", [False, "auto"])
+def test_order_2_is_ssnmf(free, asked, sparsity, r, accelerate, rng):
     X = with_zeros((13, 11), rng)
     X[3] = X[:, 4] = 0
     activations, parts = random_factors(X.shape, r, rng)
     activations[:, 1] = 0  # starts again
-    matrix = pw.ssnmf(X, r, **asked, init=(activations, parts.T), max_iter=20, tol=0, accelerate=False)
-    tensor = pw.cp(X, r, sparsity=sparsity, init=(activations, parts), max_iter=20, tol=0)
+    matrix = pw.ssnmf(X, r, **asked, init=(activations, parts.T), max_iter=20, tol=0, accelerate=accelerate)
+    tensor = pw.cp(X, r, sparsity=sparsity, init=(activations, parts), max_iter=20, tol=0, accelerate=accelerate)
     np.testing.assert_allclose(tensor.losses, matrix.losses, rtol=1e-10)
     scaled = [f * (tensor.weights if m == free else 1) for m, f in enumerate(tensor.factors)]
     for a, b in zip(scaled, matrix.factors, strict=True):
@@ -82,7 +83,7 @@ def test_order_2_with_both_sides_sparse_is_bisparse(rng):
     X = with_zeros((13, 11), rng)
     activations, parts = random_factors(X.shape, 3, rng)
     matrix = pw.bisparse(X, 3, sparsity=0.5, activation_sparsity=0.3, init=(activations, parts.T), max_iter=15, tol=0)
-    tensor = pw.cp(X, 3, sparsity={0: 0.3, 1: 0.5}, init=(activations, parts), max_iter=15, tol=0)
+    tensor = pw.cp(X, 3, sparsity={0: 0.3, 1: 0.5}, init=(activations, parts), max_iter=15, tol=0, accelerate=False)
     for a, b in zip([*tensor.factors, tensor.middle], [*matrix.factors, matrix.middle], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
 

@@ -157,7 +157,7 @@ def test_a_file_is_read_once_for_all(X):
 
 def test_results_do_not_depend_on_how_many_run_at_once(X, monkeypatch):
     runs = [{"n_components": 3, "random_state": seed, "max_iter": 5 + seed} for seed in range(5)]
-    monkeypatch.setattr("partwise.data.MEMORY", 2.5 * 6 * 81 * 3 * 8)
+    monkeypatch.setattr("partwise.data.MEMORY", 2.5 * 8 * 81 * 3 * 8)
     assert at_once(as_data(X), 3) == 2
     ended = []
     found = fit_many(X, runs, tol=0, done=lambda number, result: ended.append((number, result)))
@@ -235,7 +235,7 @@ def test_one_start_is_the_recipe_bit_by_bit(X):
 
 
 def test_interrupt_ends_running_fits_and_starts_no_more(X, monkeypatch):
-    monkeypatch.setattr("partwise.data.MEMORY", 2.5 * 6 * 81 * 3 * 8)  # two at once
+    monkeypatch.setattr("partwise.data.MEMORY", 2.5 * 8 * 81 * 3 * 8)  # two at once
     seen = []
 
     def interrupt(iteration):
@@ -305,6 +305,22 @@ def test_the_largest_group_is_answered_first():
     found = dict(together([sums([1, 2], log), sums([3, 4], log), sums([6], log)], 3))
     assert found == {0: 6, 1: 14, 2: 12}
     assert log == [[1, 3], [2, 4, 6]]
+
+
+def test_work_of_their_own_comes_before_what_jobs_share():
+    class Own(Doubled):
+        kind, cost = Request.kind, 1.0
+
+    class Shared(Doubled):
+        cost = 2.0
+
+    async def job(number, log):
+        own = sum([await Own(number, log) for _ in range(number)])
+        return own + sum([await Shared(2, log) for _ in range(2)])
+
+    log = []
+    assert dict(together([job(number, log) for number in (1, 3, 2)], 3)) == {0: 10, 1: 26, 2: 16}
+    assert log == [[1]] + [[3]] * 3 + [[2]] * 2 + [[2, 2, 2]] * 2
 
 
 def test_jobs_that_share_nothing_run_one_after_another():

@@ -344,7 +344,7 @@ def test_dead_components_start_again_where_the_fit_is_worst(X, seen, clothed, rn
 def test_in_chunks_as_in_memory(X, seen, rows, sparsity, tmp_path):
     np.save(tmp_path / "x.npy", holed(X, seen))
     path, limit = str(tmp_path / "x.npy"), 4 * rows * X[0].nbytes
-    asked = {"sparsity": sparsity, "max_iter": 10, "tol": 0, "random_state": 0, "missing": "em"}
+    asked = {"sparsity": sparsity, "max_iter": 10, "tol": 0, "random_state": 0, "missing": "em", "accelerate": False}
     here, there = pw.ssnmf(holed(X, seen), R, **asked), pw.ssnmf(path, R, memory_limit=limit, **asked)
     np.testing.assert_allclose(there.losses, here.losses, rtol=1e-9)
     for a, b in zip(here.factors, there.factors, strict=True):
@@ -378,7 +378,7 @@ def test_dead_components_start_again_in_chunks(X, seen, tmp_path, rng):
 @pytest.mark.compiled
 def test_on_dask(X, seen):
     da = pytest.importorskip("dask.array")
-    asked = {"sparsity": 0.4, "max_iter": 6, "tol": 0, "random_state": 0, "missing": "em"}
+    asked = {"sparsity": 0.4, "max_iter": 6, "tol": 0, "random_state": 0, "missing": "em", "accelerate": False}
     here = pw.ssnmf(holed(X, seen), R, **asked)
     there = pw.ssnmf(da.from_array(holed(X, seen), chunks=(7, -1)), R, **asked)
     np.testing.assert_allclose(np.asarray(there.activations), here.activations, atol=1e-8)

@@ -17,7 +17,7 @@ from vectors import FEASIBLE, JIT, METHODS, ORDINARY, SETS, ULP, VECTORS, assert
 
 from partwise.projections import Hoyer, HoyerBetween, sparse_opt
 from partwise.projections.careful import sparse_opt_select
-from partwise.projections.fast import first_guess, solve
+from partwise.projections.fast import first_guess, solve, sparse_opt_fast
 
 CASES = 10_000 if JIT else 200  # short vectors on which every method is compared with enumeration
 SHORT = 12 if JIT else 7
@@ -235,3 +235,17 @@ def test_k_may_exceed_its_bounds_by_rounding(method):
     b = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(sparse_opt(b, 1 - 1e-13, method=method), [0, 0, 1])
     assert_alike(sparse_opt(b, math.sqrt(3) * (1 + 1e-13), method=method), np.full(3, 1 / math.sqrt(3)), 1e-12)
+
+
+def test_the_result_may_replace_the_vector_that_breaks_ties(monkeypatch):
+    def failed(b, k, out, guess):
+        out[:] = -1.0  # as a solution that is found to be wrong
+        return np.nan
+
+    b, near = np.ones(6), np.array([0, 0, 0.9, 0, 0.1, 0])
+    wanted = np.empty(6)
+    sparse_opt_select(b, 1.2, near, wanted)
+    monkeypatch.setattr("partwise.projections.fast.solve", failed)
+    sparse_opt_fast(b, 1.2, near, near)
+    np.testing.assert_array_equal(near, wanted)
+    assert np.argmax(near) == 2

@@ -10,7 +10,7 @@ from catalogues import one_at_a_time
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
-from partwise.data import visits
+from partwise.data import DenseData, visits
 from partwise.runtime import compiled, threads
 from partwise.runtime.threads import blas_threads, fitting_threads, in_parts
 
@@ -196,3 +196,16 @@ def test_all_cores_but_some():
 
     assert as_jobs(-1, "n_threads") >= as_jobs(-2, "n_threads") >= 1
     assert as_jobs(np.int64(3), "n_threads") == 3
+
+
+def test_starts_run_with_one_blas_thread():
+    seen = []
+
+    class Watching(DenseData):
+        def times(self, vector, mode):
+            seen.append(blas_threads())
+            return super().times(vector, mode)
+
+    with threadpool_limits(2, "blas"):
+        pw.ssnmf(Watching(np.random.default_rng(0).random((30, 20))), 3, init="samples", max_iter=1, random_state=0)
+    assert set(seen) == {1}

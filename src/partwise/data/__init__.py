@@ -69,7 +69,7 @@ __all__ = [
 
 IN_MEMORY = "negative='allow' needs X in memory: load X, or shift or clip the data"
 MEMORY = 2**28  # bytes for the factors of all fits that run side by side
-COPIES = 6  # of the factors of a fit: themselves, shifted, spare, earlier ones, those in a product, and the product
+COPIES = 8  # of a fit's factors: themselves, shifted, spare, past, in a product, the product; two for a low-rank X
 
 
 def at_once(data: Data, r: int) -> int:

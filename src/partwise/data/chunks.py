@@ -46,6 +46,11 @@ class Chunked(ABC):
         """Whether no entry is missing. If NaN is allowed, this needs the first pass."""
         return not self.missing or bool((self.survey.seen == self.shape[0]).all())
 
+    @property
+    def can_accelerate(self) -> bool:
+        """Whether factors can be extrapolated. With missing entries, the loss at them would take another pass."""
+        return self.complete
+
     def kind(self) -> type[DenseData]:
         """The class of a dense chunk. Until the first pass is complete, any entry may be missing."""
         return MissingDense if self.missing and not self.__dict__.get("complete", False) else DenseData
@@ -258,6 +263,11 @@ class Pass(Request):
     def kind(self) -> Hashable:
         """The same X."""
         return id(self.held.data) if self.held.data.shared else super().kind
+
+    @property
+    def cost(self) -> float:
+        """The number of entries that are read."""
+        return float(self.held.data.size)
 
     def answers(self, requests: Sequence[Self]) -> list[Any]:
         """The sums of several fits."""

@@ -30,6 +30,7 @@ class DivergenceData(Wrapped):
 
     data: Matrix
     squared = False
+    signed = False
     shared = False  # its statistics depend on the model
 
     def __init__(self, data: Matrix, middle: Array | None = None, floor: float | None = None) -> None:

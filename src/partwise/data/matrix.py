@@ -32,6 +32,7 @@ class InMemory(ABC):
     squared = True
     complete = True
     signed = False  # whether negative entries are allowed
+    can_accelerate = True  # whether statistics and loss allow for extrapolated factors
 
     def __init__(self) -> None:
         self._sqnorms: dict[int, Array] = {}
@@ -193,6 +194,11 @@ class Statistics(Request):
     def kind(self) -> Hashable:
         """The same X and mode."""
         return (id(self.data), self.mode) if isinstance(self.data, Matrix) and self.data.shared else super().kind
+
+    @property
+    def cost(self) -> float:
+        """The number of entries that are read."""
+        return float(self.data.size)
 
     def answers(self, requests: Sequence[Self]) -> list[Stats]:
         """The statistics of several fits."""

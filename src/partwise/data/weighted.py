@@ -65,6 +65,8 @@ class OuterWeights:
 class WeightedDense(MissingDense):
     """An array and the weights of its entries. Starts and excerpts see only which entries have a weight."""
 
+    can_accelerate = False  # the loss takes a pass of its own
+
     def __init__(self, X: Array, weights: Weights, mask: Array | None, signed: bool = False) -> None:
         self.weights = weights
         super().__init__(X, mask, signed=signed)

@@ -84,9 +84,8 @@ class Extrapolating(Fit):
             return np.inf
         if self.ahead is None:
             self.begin()
-        first, last = order
-        if not await self.advance(first, last):
-            await self.advance(first, last, undo=True)
+        if not await self.advance(order):
+            await self.advance(order, undo=True)
         return np.inf
 
     @abstractmethod
@@ -94,7 +93,7 @@ class Extrapolating(Fit):
         """Start from the current factors."""
 
     @abstractmethod
-    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
         """Make an iteration. Returns False if it would raise the loss: the next call must then ``undo`` it."""
 
     def forget(self) -> None:
@@ -142,10 +141,10 @@ class AcceleratedFit(Extrapolating, WholeFit):
         self.ahead_grams = [gram(f) for f in ahead]
         self.spare = [np.empty_like(f) for f in ahead]
 
-    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
         """Make an iteration. Returns False if it would raise the loss; it is then undone at once."""
         assert self.ahead is not None
-        beta, ahead, grams = self.momentum.beta, self.ahead, self.ahead_grams
+        (first, last), beta, ahead, grams = order, self.momentum.beta, self.ahead, self.ahead_grams
         new, own = [*ahead], [*grams]
         for mode in (first, last):
             stats = await Statistics(self.data, ahead, grams, mode)
@@ -293,7 +292,7 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         """Keep only the activations themselves."""
         self.held.cut, self.ahead = self.ahead is not None, None
 
-    async def advance(self, first: int, last: int, undo: bool = False) -> bool:
+    async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
         """Make an iteration, with one pass over X, which undoes the last one first if it was too far."""
         assert self.ahead is not None
         beta, before = self.momentum.beta, self.summed

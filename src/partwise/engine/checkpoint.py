@@ -148,7 +148,7 @@ class Resumed:
             sizes = [np.einsum("ij,ij->j", f, f, dtype=float) for f in factors]
         if not all(np.allclose(size, g.diagonal(), rtol=1e-3) for size, g in zip(sizes, grams, strict=True)):
             raise ValueError("the factors do not match their Gram matrices")
-        self.check_extrapolation([f.shape for f in factors[: len(shape)]])
+        self.check_extrapolation([f.shape for f in factors])
         before = self.history.get("compressed", 0)
         since, past = self.history.get("since", before), self.history.get("past", [])
         known = {f.shape for f in factors[: len(shape)]}

@@ -13,13 +13,15 @@ constructing approximate matrix decompositions", SIAM Review 53 (2011).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from ..data import Chunked, DenseData, LowRank, Matrix
 from ..runtime.threads import fitting_threads
+from ..runtime.together import Request
 from ..statistics import Array, gram
 from .loop import OWN
 
@@ -99,6 +101,25 @@ def compressed_iterations(
     small = r < 2 or DIRECTIONS * r >= min(shape) or n * m * r < SMALL
     count = min(int(WORTH / cost), MOST, max_iter - OWN)
     return 0 if small or cost > most or count < OWN else count
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed(Request):
+    """What a fit awaits: a `low_rank` X. Fits with the same number of components share it."""
+
+    data: Matrix | Chunked
+    r: int
+    memory: int
+    n_threads: int | None
+
+    @property
+    def kind(self) -> Hashable:
+        """The same X and options."""
+        return id(self.data), self.r, self.memory, self.n_threads
+
+    def answers(self, requests: Sequence[Self]) -> list[LowRank | None]:
+        """The same low-rank X for all."""
+        return [low_rank(self.data, self.r, self.memory, self.n_threads)] * len(requests)
 
 
 def low_rank(data: Matrix | Chunked, r: int, memory: int, n_threads: int | None = None) -> LowRank | None:

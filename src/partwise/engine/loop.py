@@ -26,6 +26,7 @@ from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import ChunkedFit, TrialChunkedFit
 from .metrics import largest_turn
+from .projected import ProjectedFit
 from .running import RunningFit, WholeFit, give_unit_norm
 from .solving import exact_relative_error
 from .starts import Factors
@@ -194,7 +195,7 @@ async def factorize(
     balance : bool
         Give all factors but the first unit norm at the end, if sets and penalties allow it.
     accelerate : bool
-        Extrapolate both factors (matrices without missing entries, in memory or in chunks; two factors).
+        Extrapolate the factors (not for weights, the divergence, or missing entries of X in chunks).
     started : float
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int
@@ -211,7 +212,8 @@ async def factorize(
     penalised = any(b.penalised for b in blocks)  # components that a penalty removes are not restarted
     free = [mode for mode in sorted(order) if blocks[mode].sets.nonnegative]
     chunked = ChunkedFit if data.squared else TrialChunkedFit
-    plain, faster = (chunked, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, AcceleratedFit)
+    whole = AcceleratedFit if data.complete and len(factors) == 2 else ProjectedFit
+    plain, faster = (chunked, AcceleratedChunkedFit) if isinstance(data, Chunked) else (WholeFit, whole)
     kind = faster if accelerate else plain
     fit = kind(data, factors, blocks, free[0] if revive and free and not penalised else None)
     watch = Watch(fit, max_iter, tol, kkt_tol, max_time, callback, started, compressed)

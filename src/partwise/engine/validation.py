@@ -95,6 +95,13 @@ def as_path(value: object, name: str) -> Path | None:
     return Path(value)
 
 
+def as_auto(value: object, name: str) -> bool:
+    """Whether an option is left to the method: "auto" or, what some may write, True."""
+    if not isinstance(value, str | bool | np.bool_) or value not in ("auto", True, False):
+        raise ValueError(f"{name}={value!r}: give 'auto' or False")
+    return bool(value)
+
+
 def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:

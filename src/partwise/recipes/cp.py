@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors
 from ..engine.tensor_starts import starting_tensor_factors
-from ..engine.validation import Sparsity, as_columns, as_count
+from ..engine.validation import Sparsity, as_auto, as_columns, as_count
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
@@ -45,6 +45,7 @@ async def cp(
     sparsity: Mapping[int, Sparsity] | None = None,
     projection: Method = "fast",
     sweeps: int | None = None,
+    accelerate: Literal["auto", False] = "auto",
     **options: Unpack[Keywords],
 ) -> Result:
     """Nonnegative CP (PARAFAC) decomposition of a tensor, with the exact sparsity that you set in any of its modes.
@@ -66,6 +67,9 @@ async def cp(
     sweeps : int, optional
         Passes over each factor for every product with X. By default 1 to 8, such that they are cheap relative to that
         product.
+    accelerate : {"auto", False}
+        Extrapolate all factors in the direction of their last change. A step that would raise the loss is undone.
+        "auto" does so unless ``kkt_tol`` is set; False never does.
     init : {"samples", "gradual", "random"}, a list with a factor for each mode, or (weights, factors)
         "samples": rank-one approximations of slices of X that are far apart, the default without sparsity. "gradual":
         the same, followed by a few iterations at each of several lower sparsities, the default with sparsity. Factors
@@ -98,6 +102,7 @@ async def cp(
     sets = as_modes(sparsity, len(shape), r, projection)
     asked = None if sweeps is None else as_count(sweeps, "sweeps")
     blocks = [Block(Sequential(asked or task.sweeps(mode)), s) for mode, s in enumerate(sets)]
+    faster = as_auto(accelerate, "accelerate")
     init = "gradual" if sparsity else "samples"
     free = carrier(sets)
     others = [mode for mode in reversed(range(len(shape))) if mode != free]  # backwards: two passes over X suffice
@@ -108,7 +113,15 @@ async def cp(
         data, last, more = None, free, []
     order = (*others, last)
     result = await task.run(
-        blocks, data=data, more=more, order=order, before=(last,), init=init, scaled=free, balance=False
+        blocks,
+        data=data,
+        more=more,
+        order=order,
+        before=(last,),
+        init=init,
+        scaled=free,
+        balance=False,
+        accelerate=faster,
     )
     factors = result.factors[: len(shape)]
     weights = split_weights(factors, sets)

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
-import numpy as np
-
 from ..data import WeightedDense
 from ..engine.blocks import Block, bounded_encoder
 from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
-from ..engine.validation import Sparsity, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
+from ..engine.validation import Sparsity, as_auto, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import Bounded, FreeNorm, Hoyer, HoyerBetween, Method, Simplex
 from ..updates import (
     Columns,
@@ -95,9 +93,9 @@ async def ssnmf(
     accelerate : {"auto", False}
         Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
-        does so with solver="hals", unless ``faithful`` or ``kkt_tol`` is set or X has missing entries; False never
-        does. If X is read in chunks, the activations then take three times the memory. Fits with the
-        Kullback–Leibler divergence are neither accelerated nor compressed.
+        does so with solver="hals", unless ``faithful``, ``kkt_tol`` or weights are set, or X is read in chunks and has
+        missing entries; False never does. If X is read in chunks, the activations then take three times the memory.
+        Fits with the Kullback–Leibler divergence are neither accelerated nor compressed.
     compress : {"auto", False}
         Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
         X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a start by name and
@@ -126,8 +124,8 @@ async def ssnmf(
     """
     faithful = as_switch(faithful, "faithful")
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
-    faster = auto(accelerate, "accelerate") and hals and not faithful
-    cheaper = auto(compress, "compress") and faster
+    faster = as_auto(accelerate, "accelerate") and hals and not faithful
+    cheaper = as_auto(compress, "compress") and faster
     task = Task(X, n_components, options, divergence=True)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
@@ -229,13 +227,6 @@ async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
     steps = task.sweeps(1) if sweeps is None else as_count(sweeps, "component_sweeps")
     blocks = [Block(SumToOne(), Rows(Simplex(), task.r)), Block(Sequential(steps), free)]
     return await task.run(blocks, before=(0,), scaled=1, revive=False)
-
-
-def auto(value: object, name: str) -> bool:
-    """Whether an option is left to the method: "auto" or, what some may write, True."""
-    if not isinstance(value, str | bool | np.bool_) or value not in ("auto", True, False):
-        raise ValueError(f"{name}={value!r}: give 'auto' or False")
-    return bool(value)
 
 
 def as_solver(name: str, asked: int | None, cheap: int, parameter: str) -> Update:

@@ -16,7 +16,7 @@ import numpy as np
 from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
-from ..engine.compression import CHEAP, CHEAP_SPARSE, compressed_iterations, low_rank
+from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
 from ..engine.loop import Result, factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
@@ -179,12 +179,13 @@ class Task:
         """
         limits = self.limits(tol)
         other = with_divergence(self.data) if self.divergence and data is None else data
-        accelerate = accelerate and self.data.complete and not limits["kkt_tol"]
+        accelerate = accelerate and self.data.can_accelerate and not limits["kkt_tol"]
         blocks = self.partly(blocks, plain=data is None)
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
         name = start if isinstance(start, str) else "given"
-        compress = compress and accelerate and name in COMPRESSIBLE and not any(b.penalised for b in blocks)
+        compress = compress and accelerate and self.data.complete and name in COMPRESSIBLE
+        compress = compress and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
         if isinstance(self.data, WeightedDense):
@@ -245,7 +246,7 @@ class Task:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             else:
-                few = self.compressed(blocks, limits) if compress else None
+                few = await self.compressed(blocks, limits) if compress else None
                 if name in ("gradual", "auto"):
                     factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
                 else:
@@ -302,14 +303,15 @@ class Task:
         with fitting_threads(self.near.size * self.r, limits["n_threads"]):
             return for_all_samples(factors, blocks, self.near, self.known[0])
 
-    def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
         """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
         assert not isinstance(self.data, Tensor)
         most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
         sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
         many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
         memory = as_bytes(self.options["memory_limit"], "memory_limit")
-        low = low_rank(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"]) if many else None
+        asked = Compressed(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"])
+        low = await asked if many else None
         if low is None:
             return None
         self.near = low
@@ -389,7 +391,8 @@ class Task:
 
     def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
-        factors = self.first_factors(start, sets)
+        with fitting_threads(self.near.size * self.r, self.threads()):
+            factors = self.first_factors(start, sets)
         if isinstance(start, str) and scaled is not None:
             kept = [s.kept for s in sets]
             for mode in range(len(factors)):
@@ -418,8 +421,13 @@ class Task:
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
             "callback": asked["callback"],
-            "n_threads": None if asked["n_threads"] is None else as_jobs(asked["n_threads"], "n_threads"),
+            "n_threads": self.threads(),
         }
+
+    def threads(self) -> int | None:
+        """The validated number of threads, if it is given."""
+        asked = self.options["n_threads"]
+        return None if asked is None else as_jobs(asked, "n_threads")
 
     def encoder(self, block: Block) -> Block | None:
         """The block that solves for the activations of new samples; None if its sets couple the samples."""

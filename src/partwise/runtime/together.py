@@ -31,6 +31,11 @@ class Request(ABC):
         """By default, every request is answered alone."""
         return id(self)
 
+    @property
+    def cost(self) -> float:
+        """What an answer costs. Others wait with costly requests until all that cost less are answered."""
+        return 0.0
+
     @abstractmethod
     def answers(self, requests: Sequence[Self]) -> list[Any]:
         """The answers to several requests of this kind."""
@@ -66,8 +71,9 @@ class Running(Generic[T]):
 def together(jobs: Iterable[Job[T]], most: int) -> Iterator[tuple[int, T]]:
     """Run jobs side by side, at most ``most`` at once, and yield the number and the result of each as it ends.
 
-    The kind that most jobs wait for is answered first: the others can then join them. A job is taken from ``jobs`` when
-    there is room for it, and runs to its first request before the next is taken.
+    The kind that costs least is answered first and, of equal ones, that which most jobs wait for: the others can then
+    join them. A job is taken from ``jobs`` when there is room for it, and runs to its first request before the next is
+    taken.
     """
     left, running = enumerate(jobs), list[Running[T]]()
     try:
@@ -81,7 +87,7 @@ def together(jobs: Iterable[Job[T]], most: int) -> Iterator[tuple[int, T]]:
                     break
             if not running:
                 return
-            served = largest_group(running)
+            served = next_group(running)
             for one, answer in zip(served, answered(served), strict=True):
                 if (ended := one.advance(answer)) is not None:
                     running.remove(one)
@@ -91,15 +97,17 @@ def together(jobs: Iterable[Job[T]], most: int) -> Iterator[tuple[int, T]]:
             one.context.run(one.job.close)
 
 
-def largest_group(running: Sequence[Running[T]]) -> list[Running[T]]:
-    """The largest group of jobs that can be answered together; of equal ones, that of the first job.
+def next_group(running: Sequence[Running[T]]) -> list[Running[T]]:
+    """The largest of the cheapest groups of jobs that can be answered together; of equal ones, that of the first job.
 
-    Jobs that share nothing are therefore run one after another.
+    Jobs that share nothing and cost the same are therefore run one after another. Jobs with work of their own before
+    they share costly answers, as short fits for their starts, do all of it before the first of these.
     """
     if len(running) == 1:
         return [*running]
-    kinds = [one.request.kind for one in running]
-    ((kind, _),) = Counter(kinds).most_common(1)
+    least = min(one.request.cost for one in running)
+    kinds = [(one.request.cost, one.request.kind) for one in running]
+    ((kind, _),) = Counter(kind for kind in kinds if kind[0] == least).most_common(1)
     return [one for one, its in zip(running, kinds, strict=True) if its == kind]
 
 
