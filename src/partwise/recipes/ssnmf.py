@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
+import numpy as np
+
 from ..data import WeightedDense
 from ..engine.blocks import Block, bounded_encoder
 from ..engine.loop import Result
