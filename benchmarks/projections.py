@@ -31,7 +31,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from partwise.projections.metric import write_in_metric
-from partwise.projections.sets import METHODS
+from partwise.projections.sparsity import METHODS
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 Solver = Callable[[Vector, float, Vector], object]  # b, k, and the output array

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from partwise.projections import sparse_opt
-from partwise.projections.sets import l1_norm
+from partwise.projections.sparsity import l1_norm
 from partwise.statistics import Array
 
 from .curves import Line, Panel, curves

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.projections.sets import METHODS
+from partwise.projections.sparsity import METHODS
 
 N, M = 37, 45
 DENSE = np.random.default_rng(0).random((N, M)) * (np.random.default_rng(1).random((N, M)) < 0.6)

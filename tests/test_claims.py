@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from partwise import hoyer_sparsity, sparse_opt
-from partwise.projections.sets import l1_norm
+from partwise.projections.sparsity import l1_norm
 
 VECTORS = [np.random.default_rng(seed).random(m) for seed in range(3) for m in (4, 9, 50)]
 EACH = pytest.mark.parametrize("x", VECTORS, ids=lambda x: f"m={len(x)}")

@@ -20,7 +20,7 @@ from experiments.__main__ import main
 from experiments.experiment import VERDICTS, judged, write_csv, write_summary
 from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, speedups, time_to, trace
 from partwise.engine.loop import Result
-from partwise.projections.sets import l1_norm
+from partwise.projections.sparsity import l1_norm
 
 ROOT = Path(__file__).parents[1]
 RACE = {"data", "method", "sparsity", "seed", "budget", "updates", "seconds", "error"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from partwise.projections import AtMost, FreeNorm, Grouped, Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity, sparse_opt
-from partwise.projections.sets import l1_norm
+from partwise.projections.sparsity import l1_norm
 
 MATRICES = {
     "uniform": lambda rng, m, r: rng.random((m, r)),

@@ -9,7 +9,7 @@ from vectors import ALIKE, FEASIBLE, JIT, ORDINARY, SETS, VECTORS, assert_alike,
 from partwise.projections import AtMost, FreeNorm, Hoyer, HoyerBetween, Nonnegative, Simplex, solve_in_metric
 from partwise.projections.metric import solve_by_passes
 from partwise.projections.metric_careful import solve_carefully
-from partwise.projections.sets import l1_norm
+from partwise.projections.sparsity import l1_norm
 
 LONGEST = 8 if JIT else 5
 FEW = 800 if JIT else 80

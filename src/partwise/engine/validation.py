@@ -17,7 +17,7 @@ import numpy as np
 from ..data import Chunked, Matrix, Tensor
 from ..data.matrix import scale_limit
 from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
-from ..projections.sets import as_sparsity, check_method
+from ..projections.sparsity import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known

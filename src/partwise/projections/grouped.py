@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 
 from ..runtime.arrays import Array, Vector
 from .fast import positive_sums
-from .sets import as_sparsity, l1_norm, sparse_opt
+from .sparsity import as_sparsity, l1_norm, sparse_opt
 
 
 @dataclass(frozen=True)

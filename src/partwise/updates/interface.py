@@ -21,8 +21,8 @@ from ..projections import (
     Simplex,
     hoyer_sparsity,
 )
+from ..projections.interface import Checked, Normed, Relaxable
 from ..projections.largest import keep_largest
-from ..projections.sets import Checked, Normed, Relaxable
 from ..statistics import Array, Rates, Stats
 
 State = dict[str, Any]

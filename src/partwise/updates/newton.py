@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..projections.sets import Metric
+from ..projections.interface import Metric
 from ..statistics import Array, Quadratic, Rates, Slopes, Stats
 from .interface import Sets, State, Update, as_rates
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..projections import Projection
-from ..projections.sets import Metric
+from ..projections.interface import Metric
 from ..runtime.arrays import Vector
 from ..statistics import Array, WeightedStats
 from .interface import Sets, State, Update
