@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from partwise.data import as_data
-from partwise.engine.loop import Result
 from partwise.engine.natural import CapacityWarning
+from partwise.engine.result import Result
 from partwise.engine.starts import scale_to, starting_factors
 from partwise.engine.validation import as_columns
 from partwise.recipes import nmfsc, ssnmf, tpc

@@ -14,7 +14,7 @@ import partwise as pw
 from partwise.data import LIMIT, DenseData, LowRank, as_data
 from partwise.engine import compression
 from partwise.engine.compression import compressed_iterations, low_rank
-from partwise.engine.loop import OWN
+from partwise.engine.stopping import OWN
 from partwise.recipes import task
 from partwise.recipes.many import fit_many
 from partwise.runtime.compiled import clock
@@ -310,7 +310,7 @@ def test_half_of_the_time_is_for_x(X, monkeypatch):
         multiply(self, *args)
 
     monkeypatch.setattr(LowRank, "multiply", slowly)
-    for module in ("engine.loop", "recipes.task"):
+    for module in ("engine.loop", "engine.stopping", "recipes.task"):
         monkeypatch.setattr(f"partwise.{module}.clock", lambda: clock() + extra[0])
     result = pw.ssnmf(X, **FIT | {"max_time": 200})
     compressed = result.n_iter + 1 - len(result.losses)

@@ -19,7 +19,7 @@ from experiments import appendix as both_sides
 from experiments.__main__ import main
 from experiments.experiment import VERDICTS, judged, write_csv, write_summary
 from experiments.race import DEFAULT, NMFSC, PRINTED, TPC, Method, speedups, time_to, trace
-from partwise.engine.loop import Result
+from partwise.engine.result import Result
 from partwise.projections.sparsity import l1_norm
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from partwise import SparseNMF
-from partwise.engine.loop import Iteration
 from partwise.engine.progress import progress_line, sparsity_range
+from partwise.engine.stopping import Iteration
 
 PARTS = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
 

@@ -7,7 +7,8 @@ from catalogues import PROBLEMS, SETS, assert_feasible, one_at_a_time, planted, 
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.engine.loop import Block, factorize
+from partwise.engine.blocks import Block
+from partwise.engine.loop import factorize
 from partwise.engine.revival import revive
 from partwise.engine.starts import STARTS, starting_factors
 from partwise.projections import Hoyer, Nonnegative

@@ -6,7 +6,7 @@ from catalogues import PROBLEMS, SETS, TAKEN, UPDATES, assert_feasible, for_all_
 from scipy.optimize import nnls
 
 from partwise.data import as_data
-from partwise.engine.loop import Block
+from partwise.engine.blocks import Block
 from partwise.projections import Hoyer, Nonnegative
 from partwise.statistics import Stats
 from partwise.updates import Columns, Gradient, Greedy, Multiplicative, Pivot, Sequential

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .engine.checkpoint import CheckpointWarning as CheckpointWarning
     from .engine.metrics import match_parts as match_parts, specificity as specificity
     from .runtime.untrusted import UnreadableError as UnreadableError
-    from .engine.loop import Iteration as Iteration, Result as Result
+    from .engine.result import Result as Result
+    from .engine.stopping import Iteration as Iteration
     from .engine.natural import CapacityWarning as CapacityWarning
     from .estimators import MiniBatchSparseNMF as MiniBatchSparseNMF, SparseCP as SparseCP, SparseNMF as SparseNMF
     from .estimators import load as load
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 _PUBLIC = {  # where each public name comes from; imported when it is first used, so that ``import partwise`` is fast
     "data": ("COO",),
     "engine.checkpoint": ("CheckpointWarning",),
-    "engine.loop": ("Iteration", "Result"),
     "engine.metrics": ("match_parts", "specificity"),
     "engine.natural": ("CapacityWarning",),
+    "engine.result": ("Result",),
+    "engine.stopping": ("Iteration",),
     "estimators": ("MiniBatchSparseNMF", "SparseCP", "SparseNMF", "load"),
     "pages": ("Exploration", "explore", "report"),
     "projections": (

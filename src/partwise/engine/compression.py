@@ -23,7 +23,7 @@ from ..data import Chunked, DenseData, LowRank, Matrix
 from ..runtime.threads import fitting_threads
 from ..runtime.together import Request
 from ..statistics import Array, gram
-from .loop import OWN
+from .stopping import OWN
 
 DIRECTIONS = 2  # for each component
 WORK = 5  # a sweep over a factor takes about as long as a product with so many times r² operations per row

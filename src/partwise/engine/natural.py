@@ -20,7 +20,8 @@ from ..projections import FreeNorm, Hoyer, HoyerBetween, Nonnegative, Projection
 from ..statistics import Array
 from ..updates import Columns, Sequential, Sets
 from .blocks import Block
-from .loop import Result, factorize
+from .loop import factorize
+from .result import Result
 from .starts import samples, scale_to
 from .validation import warn_user
 

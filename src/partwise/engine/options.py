@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar
 
 if TYPE_CHECKING:
-    from .loop import Callback
+    from .stopping import Callback
 
 Kind = TypeVar("Kind", bound=type)
 TOL, MAX_ITER = 0.05, 1000  # measured by benchmarks/settling.py

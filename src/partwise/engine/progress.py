@@ -21,7 +21,7 @@ from rich.progress import (
 
 from ..projections import hoyer_sparsity
 from ..statistics import Array
-from .loop import Callback, Iteration
+from .stopping import Callback, Iteration
 
 PASSES = {"pass {task.fields[passes]}": 10}  # if X is read in chunks
 MORE = {"sparsity {task.fields[sparsity]}": 19, "loss {task.fields[loss]:.3g}": 14}  # with their widths

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Self
 
 from ..data import Chunked, Matrix, at_once
-from ..engine.loop import Result
 from ..engine.options import MAX_ITER, TABLE, with_options
+from ..engine.result import Result
 from ..engine.solving import Solved, SolvedInChunks, evaluated
 from ..engine.starts import Init
 from ..engine.validation import Penalty, Seed, Sparsity, as_count, as_known, as_penalty

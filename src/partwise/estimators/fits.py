@@ -15,8 +15,9 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..engine.loop import Callback, Iteration, Result, Watch
 from ..engine.options import TABLE
+from ..engine.result import Result
+from ..engine.stopping import Callback, Iteration, Watch
 from ..engine.validation import Seed, as_count, as_generator, as_verbosity, seed_of, warn_user
 from ..runtime.arrays import ArrayLike
 from ..runtime.together import Job, side_by_side

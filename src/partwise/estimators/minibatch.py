@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from ..data import Chunked, Matrix, check_seen
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
-from ..engine.loop import Watch, iterate
+from ..engine.loop import iterate
 from ..engine.natural import advise
 from ..engine.online import BatchLearner, Epochs, batches
 from ..engine.options import TOL, with_options
 from ..engine.starts import starting_parts
+from ..engine.stopping import Watch
 from ..engine.validation import (
     Seed,
     Sparsity,

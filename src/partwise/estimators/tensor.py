@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..data import Tensor, as_tensor
 from ..data.tensor import khatri_rao
 from ..engine.blocks import Block
-from ..engine.loop import Result
 from ..engine.options import MAX_ITER, with_options
+from ..engine.result import Result
 from ..engine.validation import Seed, Sparsity
 from ..projections import hoyer_sparsity
 from ..recipes import cp, encode

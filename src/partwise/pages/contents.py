@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..data import Matrix, with_divergence
-from ..engine.loop import Result
 from ..engine.metrics import specificity
 from ..engine.origins import Sound
+from ..engine.result import Result
 from ..engine.solving import evaluated
 from ..engine.summary import Summary
 from ..plotting.looks import Look

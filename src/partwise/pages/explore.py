@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import Chunked, Matrix
-from ..engine.loop import Callback, Result
 from ..engine.options import TABLE
 from ..engine.origins import Origin, Sound
+from ..engine.result import Result
+from ..engine.stopping import Callback
 from ..engine.summary import Summary, summary
 from ..engine.validation import as_count, as_generator, as_path, as_penalty, as_verbosity, seed_of
 from ..estimators import SparseNMF

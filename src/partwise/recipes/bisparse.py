@@ -8,9 +8,9 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from ..engine.blocks import Block
-from ..engine.loop import Result
 from ..engine.middle_factor import MIDDLE, MOST, WithMiddle
 from ..engine.options import Keywords
+from ..engine.result import Result
 from ..engine.validation import Sparsity, as_choice, as_columns
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..data import Tensor, as_tensor
 from ..engine.blocks import Block, nonnegative_encoder
-from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.options import WEIGHTS, Keywords
+from ..engine.result import Result
 from ..engine.running import split_weights
 from ..engine.solving import exact_relative_error
 from ..engine.starts import Factors

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..engine.blocks import Block
-from ..engine.loop import Result
 from ..engine.options import Keywords
+from ..engine.result import Result
 from ..engine.validation import as_side
 from ..projections import Grouped
 from ..updates import Shared, WholeFactor

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, cast
 
 from ..data import at_once
-from ..engine.loop import Result
 from ..engine.options import TABLE, Keywords
+from ..engine.result import Result
 from ..engine.validation import as_choice, as_count
 from ..runtime.together import job_of, side_by_side
 from .task import RECIPES, as_matrix

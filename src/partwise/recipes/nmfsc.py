@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..engine.blocks import Block
-from ..engine.loop import Result
 from ..engine.options import Keywords
+from ..engine.result import Result
 from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..data import DivergenceData, Sliced
 from ..engine.blocks import Block
-from ..engine.loop import Result
 from ..engine.middle_factor import WithMiddle
 from ..engine.options import Keywords
+from ..engine.result import Result
 from ..engine.validation import as_amount, as_columns
 from ..updates import Divergence
 from .task import Task, recipe

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..data import WeightedDense
 from ..engine.blocks import Block, bounded_encoder
-from ..engine.loop import Result
 from ..engine.options import TOL, Keywords
+from ..engine.result import Result
 from ..engine.validation import Sparsity, as_auto, as_choice, as_count, as_penalties, as_penalty, as_switch, one_sided
 from ..projections import Bounded, FreeNorm, Hoyer, HoyerBetween, Method, Simplex
 from ..updates import (

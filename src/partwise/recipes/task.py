@@ -17,10 +17,11 @@ from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_dat
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
-from ..engine.loop import Result, factorize
+from ..engine.loop import factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
+from ..engine.result import Result
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, Given, scale_to, starting_factors
 from ..engine.validation import (

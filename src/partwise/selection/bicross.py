@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, Matrix, Missing, as_data
-from ..engine.loop import Result
+from ..engine.result import Result
 from ..engine.solving import solve_activations
 from ..statistics import Array, as_factor
 from .runs import fit_each

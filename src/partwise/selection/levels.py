@@ -13,9 +13,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from ..engine.loop import Callback, Iteration, Result
 from ..engine.metrics import match_parts
 from ..engine.natural import no_advice
+from ..engine.result import Result
+from ..engine.stopping import Callback, Iteration
 from ..engine.validation import as_columns
 from ..projections import Hoyer
 from ..runtime.interrupts import interrupts

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..engine.loop import Result
 from ..engine.metrics import match_parts
 from ..engine.natural import no_advice
 from ..engine.options import Keywords
+from ..engine.result import Result
 from ..recipes import RECIPES
 from ..runtime.interrupts import interrupts
 from ..statistics import Array, dead_components, gram

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..data import Chunked, DenseData, Matrix, SparseData, as_data
-from ..engine.loop import Result
 from ..engine.natural import no_advice
+from ..engine.result import Result
 from ..recipes.many import fit_many
 from ..runtime.archive import UnreadableError, read, write
 from ..runtime.files import check_replaceable
