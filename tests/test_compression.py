@@ -15,7 +15,7 @@ from partwise.data import LIMIT, DenseData, LowRank, as_data
 from partwise.engine import compression
 from partwise.engine.compression import compressed_iterations, low_rank
 from partwise.engine.stopping import OWN
-from partwise.recipes import task
+from partwise.recipes import initial
 from partwise.recipes.many import fit_many
 from partwise.runtime.compiled import clock
 from partwise.statistics import gram
@@ -27,7 +27,7 @@ FIT = {"n_components": R, "sparsity": 0.5, "init": "samples", "tol": 0, "max_ite
 @pytest.fixture(autouse=True)
 def small_data_too(monkeypatch):
     monkeypatch.setattr(compression, "SMALL", 0)
-    monkeypatch.setattr(task, "CHEAP_SPARSE", 0.5)
+    monkeypatch.setattr(initial, "CHEAP_SPARSE", 0.5)
 
 
 @pytest.fixture(name="X")
@@ -245,8 +245,8 @@ def test_it_needs_enough_work(monkeypatch):
     assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False) > 2 * OWN
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True) == compression.MOST
     assert compressed_iterations((750_000, 2000), 20, (4, 4), 25, True) == 25 - OWN
-    assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False, task.CHEAP_SPARSE) == 0
-    assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True, task.CHEAP_SPARSE) == compression.MOST
+    assert compressed_iterations((400, 10304), 25, (4, 4), 1000, False, compression.CHEAP_SPARSE) == 0
+    assert compressed_iterations((750_000, 2000), 20, (4, 4), 1000, True, compression.CHEAP_SPARSE) == compression.MOST
     assert [compressed_iterations((750_000, 120), 20, (3, 4), 1000, c) > 0 for c in (False, True)] == [False, True]
 
 
@@ -310,7 +310,7 @@ def test_half_of_the_time_is_for_x(X, monkeypatch):
         multiply(self, *args)
 
     monkeypatch.setattr(LowRank, "multiply", slowly)
-    for module in ("engine.loop", "engine.stopping", "recipes.task"):
+    for module in ("engine.loop", "engine.stopping", "recipes.initial", "recipes.task"):
         monkeypatch.setattr(f"partwise.{module}.clock", lambda: clock() + extra[0])
     result = pw.ssnmf(X, **FIT | {"max_time": 200})
     compressed = result.n_iter + 1 - len(result.losses)

@@ -29,7 +29,7 @@ def stages(monkeypatch):
     def watched(blocks, start, fit):
         return automatic(blocks, start, lambda f, b, n: found.append(n) or fit(f, b, n))
 
-    monkeypatch.setattr("partwise.recipes.task.automatic", watched)
+    monkeypatch.setattr("partwise.recipes.initial.automatic", watched)
     return found
 
 

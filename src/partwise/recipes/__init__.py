@@ -10,8 +10,8 @@ from .nmfsc import nmfsc as nmfsc
 from .nsnmf import nsnmf as nsnmf
 from .penalised import nnsc as nnsc
 from .penalised import snmf as snmf
+from .registry import RECIPES as RECIPES
 from .ssnmf import SOLVERS as SOLVERS
 from .ssnmf import ssnmf as ssnmf
-from .task import RECIPES as RECIPES
 from .task import Task as Task
 from .tpc import tpc as tpc

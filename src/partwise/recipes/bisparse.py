@@ -14,7 +14,8 @@ from ..engine.result import Result
 from ..engine.validation import Sparsity, as_choice, as_columns
 from ..projections import Method
 from ..updates import Multiplicative, Pivot, Sequential, Update
-from .task import Task, recipe
+from .registry import recipe
+from .task import Task
 
 
 @recipe

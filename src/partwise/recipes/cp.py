@@ -22,7 +22,8 @@ from ..engine.validation import Sparsity, as_auto, as_columns, as_count
 from ..projections import Method
 from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Pivot, Sequential, Sets
-from .task import Task, spelled_out
+from .registry import spelled_out
+from .task import Task
 
 
 @partial(

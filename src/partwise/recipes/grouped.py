@@ -10,7 +10,8 @@ from ..engine.result import Result
 from ..engine.validation import as_side
 from ..projections import Grouped
 from ..updates import Shared, WholeFactor
-from .task import Side, Task, recipe
+from .registry import recipe
+from .task import Side, Task
 
 
 @recipe

@@ -10,7 +10,8 @@ from ..engine.result import Result
 from ..engine.validation import as_choice, as_count, as_side
 from ..projections import AtMost
 from ..updates import Coding, Columns, Path, Pruned, Rows, Sequential, Update
-from .task import Side, Task, recipe
+from .registry import recipe
+from .task import Side, Task
 
 
 @recipe

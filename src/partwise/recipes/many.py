@@ -11,7 +11,8 @@ from ..engine.options import TABLE, Keywords
 from ..engine.result import Result
 from ..engine.validation import as_choice, as_count
 from ..runtime.together import job_of, side_by_side
-from .task import RECIPES, as_matrix
+from .registry import RECIPES
+from .task import as_matrix
 
 
 def fit_many(

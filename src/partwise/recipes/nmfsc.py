@@ -10,7 +10,8 @@ from ..engine.result import Result
 from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm, Method
 from ..updates import Columns, Halving, Multiplicative
-from .task import Task, recipe
+from .registry import recipe
+from .task import Task
 
 
 @recipe

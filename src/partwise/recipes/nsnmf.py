@@ -14,7 +14,8 @@ from ..engine.options import Keywords
 from ..engine.result import Result
 from ..engine.validation import as_amount, as_columns
 from ..updates import Divergence
-from .task import Task, recipe
+from .registry import recipe
+from .task import Task
 
 
 @recipe

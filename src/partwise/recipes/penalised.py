@@ -10,7 +10,8 @@ from ..engine.result import Result
 from ..engine.validation import as_amount, as_choice, as_columns, as_side
 from ..projections import HoyerBetween
 from ..updates import Columns, Halving, Multiplicative, Pivot, Sequential, Update
-from .task import Side, Task, recipe
+from .registry import recipe
+from .task import Side, Task
 
 
 @recipe

@@ -28,7 +28,8 @@ from ..updates import (
     Update,
     Weighted,
 )
-from .task import FIXED, Task, recipe
+from .registry import recipe
+from .task import FIXED, Task
 
 Accelerate = Literal["auto", False]
 Compress = Literal["auto", False]

@@ -1,29 +1,23 @@
-"""The setup that all recipes share: options, validation, initial factors, checkpoints."""
+"""The setup that all recipes share: options, validation, checkpoints."""
 
 from __future__ import annotations
 
-import inspect
-import math
 import numbers
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, Literal, ParamSpec, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
+from ..data import Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
-from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
 from ..engine.loop import factorize
 from ..engine.natural import advise
-from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
+from ..engine.options import NEGATIVE, TABLE, TOL, WEIGHTS, Keywords
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.result import Result
-from ..engine.running import give_unit_norm
-from ..engine.starts import Factors, Given, scale_to, starting_factors
+from ..engine.starts import Factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -31,7 +25,6 @@ from ..engine.validation import (
     as_columns,
     as_count,
     as_generator,
-    as_jobs,
     as_known,
     as_loss,
     as_path,
@@ -40,57 +33,16 @@ from ..engine.validation import (
 )
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
-from ..runtime.threads import fitting_threads
-from ..runtime.together import Job, job_of, single
-from ..statistics import gram
-from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
-from .staged import CLOSE, SETTLED, automatic, excerpt, for_all_samples, gradual, least_squares, levels
+from ..runtime.together import Job, job_of
+from ..updates import Columns, Sequential, Weighted
+from .combinations import IN_CHUNKS, check_chunks, check_missing, check_signed
+from .initial import Starting, StartRequest
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
-P = ParamSpec("P")
 COMPRESSIBLE = ("auto", "samples", "random", "gradual")  # starts after which a fit may begin on a low-rank X
 
-
-RECIPES: dict[str, Callable[..., Result]] = {}
-
-IN_CHUNKS = (
-    "X is read in chunks of samples, and this method needs all samples at once: load X into memory, or use ssnmf with "
-    "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
-)
-
 NO_WEIGHTS = "weights are not available for this method: use ssnmf"
-
-
-def recipe(function: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
-    """Register a function as a recipe for matrices, and add the options to its signature and docstring."""
-    checked = spelled_out(function)
-    RECIPES[function.__name__] = checked
-    return checked
-
-
-def spelled_out(function: Callable[P, Coroutine[Any, Any, Result]], without: Sequence[str] = ()) -> Callable[P, Result]:
-    """Add the options, except those in ``without``, to the signature and docstring of a recipe, and make it `single`.
-
-    X, n_components and the result are added to the docstring, too. Unknown options raise TypeError.
-    """
-    signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = [p for p in parameters() if p.name not in without]
-    names = [p.name for p in own + shared]
-
-    @single
-    @wraps(function)
-    async def checked(*args: P.args, **options: P.kwargs) -> Result:
-        unknown = ", ".join(sorted(set(options) - set(names)))
-        if unknown:
-            raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
-        return await function(*args, **options)
-
-    signature = signature.replace(parameters=own + shared)
-    checked.__signature__ = signature  # type: ignore[attr-defined]
-    checked.__doc__ = full_docstring(function.__doc__, FIRST, entries(signature), "Result")
-    return checked
 
 
 def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
@@ -105,15 +57,12 @@ def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     return data
 
 
-class Task:
+class Task(Starting):
     """Validated X, number of components and options of a fit. `run` fits.
 
     ``divergence``: whether the recipe supports the Kullback–Leibler divergence and, as an attribute, whether that is
     the loss.
     """
-
-    data: Matrix | Chunked | Tensor
-    near: Matrix | Chunked | Tensor  # what is fitted at the moment: X, or a low-rank X in its place
 
     def __init__(self, X: Any, n_components: int, options: Keywords, divergence: bool = False) -> None:
         self.started = clock()
@@ -184,76 +133,35 @@ class Task:
         blocks = self.partly(blocks, plain=data is None)
         start = self.options["init"]
         start = init if start is None or (isinstance(start, str) and start == "auto") else start
-        name = start if isinstance(start, str) else "given"
-        compress = compress and accelerate and self.data.complete and name in COMPRESSIBLE
+        asked = StartRequest(start, scaled, more)
+        compress = compress and accelerate and self.data.complete and asked.name in COMPRESSIBLE
         compress = compress and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
-            self.check_chunks(blocks, name)
+            check_chunks(blocks, asked.name)
         if isinstance(self.data, WeightedDense):
             self.check_weighted(blocks, limits)
         if not self.data.complete:
-            self.check_missing(order, name)
+            check_missing(self.data, order, asked.name)
         if self.data.signed:
             check_signed(blocks, data is None or data.squared)
         if self.resumed is None and not self.divergence:
             advise(self.data, blocks[1].sets)
+        plan = {"order": order, "before": before, "balance": balance, "revive": revive, "accelerate": accelerate}
 
-        async def fit(
-            factors: Factors,
-            blocks: Sequence[Block],
-            *,
-            source: Matrix | None = None,
-            before: Sequence[int] = before,
-            balance: bool = balance,
-            accelerate: bool = accelerate,
-            **limits: Any,
-        ) -> Result:
-            return await job_of(factorize)(
-                source or other or self.near,
-                factors,
-                blocks,
-                order=order,
-                before=before,
-                revive=revive,
-                balance=balance,
-                accelerate=accelerate,
-                started=self.started,
-                **limits,
-            )
+        def fit(
+            factors: Factors, blocks: Sequence[Block], *, source: Matrix | None = None, **changes: Any
+        ) -> Job[Result]:
+            how: dict[str, Any] = plan | {"started": self.started} | changes
+            return job_of(factorize)(source or other or self.near, factors, blocks, **how)
 
-        sets = [b.sets for b in blocks[: len(blocks) - len(more)]]
-        saved = self.checkpoint is not None or self.resumed is not None  # checksums take time
-        problem = Problem(
-            tuple(self.data.shape),
-            self.data.dtype.name,
-            values_checksum(self.data) if saved else "",
-            self.r,
-            tuple(blocks),
-            tuple(order),
-            tuple(before),
-            balance,
-            revive,
-            accelerate,
-            factors_checksum(self.scaled_start(start, sets, scaled)) if saved and name == "given" else name,
-            ({"loss": "kullback-leibler"} if self.divergence else {}) | dict(parameters or {}),
-            compress,
-        )
-        if self.resumed is not None:
-            self.resumed.check(problem)
-            self.resumed.check_known(self.known)
+        problem = self.problem(blocks, plan, asked, compress, parameters or {})
         with interrupts() as interrupted:
             extra: dict[str, Any] = {}
             if self.resumed is not None:
                 factors = self.resumed.factors(self.data)
                 self.resumed.set_generator(self.rng, "after")
             else:
-                few = await self.compressed(blocks, limits) if compress else None
-                if name in ("gradual", "auto"):
-                    factors = await self.staged(name, blocks, more, scaled, fit, limits, interrupted)
-                else:
-                    factors = [*self.scaled_start(start, sets, scaled), *more]
-                if few is not None:
-                    factors, extra = self.returned(await fit(factors, blocks, **few))
+                factors, extra = await self.begin(asked, blocks, fit, limits, interrupted, compress)
             random = {"before": self.before, "after": self.rng.bit_generator.state, "seed": self.seed}
             checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.every, problem, random)
             result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
@@ -261,70 +169,39 @@ class Task:
         loss = "kullback-leibler" if self.divergence else "squared"
         return replace(result, encoder=encoder, seed=self.seed, loss=loss)
 
-    async def staged(
+    def problem(
         self,
-        name: str,
         blocks: Sequence[Block],
-        more: Sequence[Any],
-        scaled: int | None,
-        fit: Callable[..., Job[Result]],
-        limits: Mapping[str, Any],
-        interrupted: Sequence[int],
-    ) -> Factors:
-        """Return initial factors from short fits. After Ctrl-C or max_time, the remaining ones are left out."""
-        sparse = any(levels(b.sets) for b in blocks)
-        if name == "auto" and not (sparse or self.divergence):
-            return self.scaled_start("samples", [b.sets for b in blocks], scaled)
-        few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": SETTLED}
-        if name == "auto" and self.divergence:  # fits with the squared loss
-            few |= {"accelerate": self.data.complete, "balance": False}
-            blocks = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
-        some = copy(self)
-        if name == "auto" and not isinstance(self.near, Tensor):
-            some.near, some.known = excerpt(self.near, self.known, self.rng)
-            few["source"] = some.near
-
-        def start(init: str, sets: Sequence[Sets]) -> Factors:
-            return [*some.scaled_start(init, sets[: len(blocks) - len(more)], scaled), *more]
-
-        async def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
-            over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
-            if interrupted or over:
-                return factors
-            return (await fit(factors, blocks, max_iter=iterations, **few)).factors
-
-        if name == "gradual":
-            return await gradual(blocks, start, short)
-        factors = await automatic(blocks, start, short) if sparse else start("samples", [b.sets for b in blocks])
-        if self.divergence:
-            factors = await short(factors, blocks, CLOSE)
-        if some.near is self.near:
-            return factors
-        assert not isinstance(self.near, Tensor)
-        with fitting_threads(self.near.size * self.r, limits["n_threads"]):
-            return for_all_samples(factors, blocks, self.near, self.known[0])
-
-    async def compressed(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Continue on a low-rank X, and return the limits of the fit there; None if that does not pay."""
-        assert not isinstance(self.data, Tensor)
-        most = CHEAP if all(b.sets.nonnegative for b in blocks) else CHEAP_SPARSE
-        sweeps, chunked = [self.sweeps(0), self.sweeps(1)], isinstance(self.data, Chunked)
-        many = compressed_iterations(self.data.shape, self.r, sweeps, limits["max_iter"], chunked, most)
-        memory = as_bytes(self.options["memory_limit"], "memory_limit")
-        asked = Compressed(self.data, self.r, LIMIT if memory is None else memory, limits["n_threads"])
-        low = await asked if many else None
-        if low is None:
-            return None
-        self.near = low
-        half = None if limits["max_time"] is None else limits["max_time"] / 2
-        return {**limits, "max_iter": many, "max_time": half, "callback": None}
-
-    def returned(self, first: Result) -> tuple[Factors, dict[str, Any]]:
-        """Return to X, with the factors of the low-rank X; activations go to their chunks. Also what changes there."""
-        self.near = self.data
-        activations, parts = first.factors
-        held = self.data.hold(Given(activations), self.r) if isinstance(self.data, Chunked) else activations
-        return [held, parts], {"compressed": first.n_iter, "before": ()}
+        plan: Mapping[str, Any],
+        asked: StartRequest,
+        compress: bool,
+        parameters: Mapping[str, Any],
+    ) -> Problem:
+        """Return the identity of the fit. Raises ValueError if that of the checkpoint to resume from is another one."""
+        values, init = "", asked.name
+        if self.checkpoint is not None or self.resumed is not None:  # checksums take time
+            values = values_checksum(self.data)
+            if init == "given":
+                init = factors_checksum(self.scaled_start(asked.start, asked.sets(blocks), asked.scaled))
+        problem = Problem(
+            tuple(self.data.shape),
+            self.data.dtype.name,
+            values,
+            self.r,
+            tuple(blocks),
+            tuple(plan["order"]),
+            tuple(plan["before"]),
+            plan["balance"],
+            plan["revive"],
+            plan["accelerate"],
+            init,
+            ({"loss": "kullback-leibler"} if self.divergence else {}) | dict(parameters),
+            compress,
+        )
+        if self.resumed is not None:
+            self.resumed.check(problem)
+            self.resumed.check_known(self.known)
+        return problem
 
     def partly(self, blocks: Sequence[Block], plain: bool) -> list[Block]:
         """Return the blocks with known columns kept fixed. The other side carries their scale."""
@@ -342,11 +219,6 @@ class Task:
                 blocks[1 - mode] = replace(blocks[1 - mode], sets=known.scaling(others))
         return blocks
 
-    def sweeps(self, mode: int) -> int:
-        """The number of sweeps over a factor: up to 4 that cost half as much as its statistics, 8 if they cost 1/6."""
-        entries = math.prod(self.data.shape) // self.data.shape[mode]  # for each row of the factor
-        return max(1, min(round(entries / self.r / 2), 4), min(round(entries / self.r / 50), 8))
-
     def hals(self, mode: int) -> Block:
         """The block of an unconstrained factor, updated by HALS."""
         return Block(Sequential(self.sweeps(mode)), as_columns(None, self.r))
@@ -361,18 +233,6 @@ class Task:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
 
-    def check_chunks(self, blocks: Sequence[Block], start: str) -> None:
-        """Raise ValueError for methods and starts that are not available for X in chunks."""
-        if not blocks[0].sets.by_rows:
-            raise ValueError(
-                "a sparsity of the activations couples all samples, but X is read in chunks of samples: load X into "
-                "memory, or set the sparsity of the components instead"
-            )
-        if not blocks[0].separable:
-            raise ValueError(IN_CHUNKS)
-        if start == "gradual":
-            raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
-
     def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
         """Raise ValueError for what is not available with weights."""
         for known, name in zip(self.known, FIXED, strict=False):
@@ -382,36 +242,6 @@ class Task:
             raise ValueError(NO_WEIGHTS)
         if limits["kkt_tol"]:
             raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
-
-    def check_missing(self, order: Sequence[int], start: str) -> None:
-        """Raise ValueError for methods and starts that are not available with missing entries."""
-        if isinstance(self.data, Chunked) and order[-1] != 0:  # the loss would need another pass
-            raise ValueError("X has missing entries and is read in chunks: load X into memory, or use ssnmf")
-        if start == "nndsvd":
-            raise ValueError("init='nndsvd' needs all entries of X: use 'samples' or 'random'")
-
-    def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
-        """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
-        with fitting_threads(self.near.size * self.r, self.threads()):
-            factors = self.first_factors(start, sets)
-        if isinstance(start, str) and scaled is not None:
-            kept = [s.kept for s in sets]
-            for mode in range(len(factors)):
-                if mode != scaled and sets[mode].scale_free:
-                    give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
-            scale_to(self.near, factors, scaled, kept)
-        return factors
-
-    def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
-        """Return the initial factors, by name or as given by the user."""
-        assert not isinstance(self.near, Tensor)
-        factors = starting_factors(start, self.near, self.r, sets, self.rng, self.known)
-        if isinstance(self.near, Matrix) and self.near.unseen.size:  # samples without any observed entry
-            factors[0][self.near.unseen] = 0
-            factors[0] = sets[0].project(factors[0])
-            if self.known[0] is not None:
-                self.known[0].put(factors[0])
-        return factors
 
     def limits(self, tol: float) -> dict[str, Any]:
         """Return the validated limits of the loop."""
@@ -425,11 +255,6 @@ class Task:
             "n_threads": self.threads(),
         }
 
-    def threads(self) -> int | None:
-        """The validated number of threads, if it is given."""
-        asked = self.options["n_threads"]
-        return None if asked is None else as_jobs(asked, "n_threads")
-
     def encoder(self, block: Block) -> Block | None:
         """The block that solves for the activations of new samples; None if its sets couple the samples."""
         if self.divergence:
@@ -437,11 +262,3 @@ class Task:
         if block.sets.nonnegative:
             return nonnegative_encoder(self.r, block.l1, block.l2, block.rows)
         return block if block.sets.by_rows else None
-
-
-def check_signed(blocks: Sequence[Block], squared: bool) -> None:
-    """Raise ValueError for losses and updates that need X ≥ 0."""
-    if not squared:
-        raise ValueError("negative='allow' needs the squared loss: use ssnmf, or shift or clip the data")
-    if any(isinstance(getattr(b.update, "update", b.update), Multiplicative) for b in blocks):
-        raise ValueError("negative='allow' is not available for multiplicative updates: use ssnmf with solver='hals'")

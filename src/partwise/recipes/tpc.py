@@ -11,7 +11,8 @@ from ..engine.validation import Sparsity, as_columns
 from ..projections import FreeNorm
 from ..updates import Columns, Cone, Pivot
 from ..updates.cone import load_clarabel
-from .task import Task, recipe
+from .registry import recipe
+from .task import Task
 
 
 @recipe
