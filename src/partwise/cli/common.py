@@ -137,7 +137,7 @@ def runs_in(path: str | os.PathLike[str]) -> str | None:
 
 def check_kept(table: Table) -> None:
     """Refuse names and shapes that could not be stored with the results, before there are any."""
-    from ..estimators.base import kept_names, kept_origin, kept_shape
+    from ..estimators.attached import kept_names, kept_origin, kept_shape
 
     try:
         for names in (table.sample_names, table.feature_names):

@@ -18,7 +18,7 @@ from ..runtime.packing import StorageError, packed, unpacked
 from ..runtime.untrusted import limited
 from ..statistics import Array, Quadratic, Stats
 from ..updates import Coding, Columns, Newton, Path, Pivot, Rows, Sequential, SumToOne, WithinBounds
-from .base import KEPT, kept_names
+from .attached import KEPT, kept_names
 from .batch import SparseNMF
 from .minibatch import MiniBatchSparseNMF
 from .tensor import SparseCP, sparsities
