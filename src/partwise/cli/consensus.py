@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
@@ -96,31 +97,11 @@ def add_options(parser: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, run, write, print."""
     from ..selection import consensus
-    from ..selection.clustering import as_threshold
-    from ..selection.consensus import as_shape
 
     ranks = sorted(set(chain.from_iterable(options.ranks)))
-    if options.at is None and options.model_out is not None:
-        raise UsageError("--model-out needs --at, the rank whose components to write")
-    if options.at is not None and options.at not in ranks:
-        raise UsageError(f"--at {options.at} is not one of --ranks: {', '.join(map(str, ranks))}")
-    try:
-        as_threshold(options.density)
-        as_shape(options.sparsity, options.features_per_part)
-    except ValueError as error:
-        raise UsageError(error) from error
-    model, continued = options.model_out, options.out is not None and runs_in(options.out) is not None
-    if options.at is not None and model is None and options.out is not None:
-        model = Path(options.out).with_name(f"{Path(options.out).stem}-{options.at}.pw")
-    if None not in (model, options.out) and Path(model).resolve() == Path(options.out).resolve():
-        raise UsageError(f"two outputs are the same file ({options.out}): choose another --model-out")
-    wanted: dict[str, Any] = {
-        "runs": (None if continued else options.out, (".pw",)),
-        "model": (model, (".pw",)),
-        "picture": (options.png, PICTURES),
-        "page": (options.html, (".html", ".htm")),
-    }
-    targets = check_targets(options, wanted)
+    check_options(options, ranks)
+    continued = options.out is not None and runs_in(options.out) is not None
+    targets = check_targets(options, outputs(options, continued))
     table = read_data(options)
     if options.top_genes is not None:
         table = of_top_genes(table, options.top_genes)
@@ -146,6 +127,37 @@ def run(options: argparse.Namespace) -> int:
     facts = {**facts_about(table), "rows": found.rows, **({} if programs is None else about(programs))}
     print_results(options, facts, lines, saved | files)
     return 0 if files == left else 1
+
+
+def check_options(options: argparse.Namespace, ranks: Sequence[int]) -> None:
+    """Refuse options that do not fit together, before anything is read."""
+    from ..selection.clustering import as_threshold
+    from ..selection.consensus import as_shape
+
+    if options.at is None and options.model_out is not None:
+        raise UsageError("--model-out needs --at, the rank whose components to write")
+    if options.at is not None and options.at not in ranks:
+        raise UsageError(f"--at {options.at} is not one of --ranks: {', '.join(map(str, ranks))}")
+    try:
+        as_threshold(options.density)
+        as_shape(options.sparsity, options.features_per_part)
+    except ValueError as error:
+        raise UsageError(error) from error
+
+
+def outputs(options: argparse.Namespace, continued: bool) -> dict[str, Any]:
+    """The files to write, and their suffixes. The file of earlier runs is continued, not replaced."""
+    model = options.model_out
+    if options.at is not None and model is None and options.out is not None:
+        model = Path(options.out).with_name(f"{Path(options.out).stem}-{options.at}.pw")
+    if None not in (model, options.out) and Path(model).resolve() == Path(options.out).resolve():
+        raise UsageError(f"two outputs are the same file ({options.out}): choose another --model-out")
+    return {
+        "runs": (None if continued else options.out, (".pw",)),
+        "model": (model, (".pw",)),
+        "picture": (options.png, PICTURES),
+        "page": (options.html, (".html", ".htm")),
+    }
 
 
 def of_top_genes(table: Any, count: int) -> Any:

@@ -21,6 +21,7 @@ from ..projections.sparsity import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType
 from ..statistics import Array
 from ..updates import Columns, Known
+from .options import MISSING, NEGATIVE
 
 OneSparsity: TypeAlias = float | tuple[float | None, float | None] | Projection | None
 Sparsity: TypeAlias = OneSparsity | Sequence[OneSparsity] | Array
@@ -112,6 +113,16 @@ def as_choice(value: object, name: str, choices: Sequence[str]) -> Any:
 def as_loss(value: object) -> bool:
     """Whether the loss is the Kullback–Leibler divergence."""
     return bool(as_choice(value, "loss", ("squared", "kullback-leibler", "kl")) != "squared")
+
+
+def as_missing(value: object) -> bool:
+    """Whether entries of X may be missing."""
+    return bool(as_choice(value, "missing", MISSING) == "em")
+
+
+def as_signed(value: object) -> bool:
+    """Whether entries of X may be negative."""
+    return bool(as_choice(value, "negative", NEGATIVE) == "allow")
 
 
 def as_side(value: object) -> int:

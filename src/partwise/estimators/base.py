@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
 from ..engine.names import named, shared_places
-from ..engine.options import NEGATIVE
 from ..engine.origins import Brain
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
-from ..engine.validation import as_bytes, as_choice, as_loss, warn_user
+from ..engine.validation import as_bytes, as_choice, as_loss, as_missing, as_signed, warn_user
 from ..projections import hoyer_sparsity
 from ..runtime.arrays import ArrayLike, Sparse
 from ..statistics import Array, as_factor
@@ -124,7 +123,7 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
             raise ValueError("align='names' needs X in memory: load it, or select the features of the model")
         sparse = sp.issparse(matrix)
         some = (matrix.tocsc() if sparse else np.asarray(matrix))[:, there]
-        missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
+        missing = as_missing(self.missing)
         data = as_data(some, missing=missing, signed=self.negative == "allow")
         return solve_activations(self._with_loss(data), self._parts()[here], self._encoder)
 
@@ -190,8 +189,8 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
         limit = as_bytes(self.memory_limit, "memory_limit")
-        missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
-        signed = as_choice(self.negative, "negative", NEGATIVE) == "allow"
+        missing = as_missing(self.missing)
+        signed = as_signed(self.negative)
         if not is_lazy(X):
             with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
                 array = validate_data(

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.options import NEGATIVE
-from ..engine.validation import as_bytes, as_choice
+from ..engine.validation import as_bytes, as_signed
 from ..runtime.untrusted import UnreadableError, allow, limited, reading
 from .array_files import read_npy, read_npz
 from .delimited import read_table
@@ -108,7 +107,7 @@ def read(
     ...     read(path).feature_names
     ('geneA', 'geneB')
     """
-    signed = as_choice(negative, "negative", NEGATIVE) == "allow"
+    signed = as_signed(negative)
     paths, inner = _found(source)
     form = _format(paths)
     given = {name: value for name, value in settings.items() if value is not None}

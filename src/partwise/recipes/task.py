@@ -14,20 +14,21 @@ from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import factorize
 from ..engine.natural import advise
-from ..engine.options import NEGATIVE, TABLE, TOL, WEIGHTS, Keywords
+from ..engine.options import TABLE, TOL, WEIGHTS, Keywords
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.result import Result
 from ..engine.starts import Factors
 from ..engine.validation import (
     as_amount,
     as_bytes,
-    as_choice,
     as_columns,
     as_count,
     as_generator,
     as_known,
     as_loss,
+    as_missing,
     as_path,
+    as_signed,
     seed_of,
     warn_user,
 )
@@ -47,8 +48,8 @@ NO_WEIGHTS = "weights are not available for this method: use ssnmf"
 
 def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     """Validate X and wrap it as data, as the options say."""
-    missing = as_choice(options["missing"], "missing", ("error", "em")) == "em"
-    signed = as_choice(options["negative"], "negative", NEGATIVE) == "allow"
+    missing = as_missing(options["missing"])
+    signed = as_signed(options["negative"])
     limit = as_bytes(options["memory_limit"], "memory_limit")
     weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
     data = as_data(X, limit, missing, options["observed"], signed, weights)

@@ -32,7 +32,7 @@ from ..runtime.packing import packed
 from ..statistics import Array
 from .bicross import check_block, heldout_error
 from .programs import Shape
-from .runs import Saver, as_single, fit_runs, resumed
+from .runs import Run, Runs, Saver, as_single, fit_runs, resumed
 from .search import as_level, as_ranks, as_share
 from .stability import Consensus, as_kind, row
 
@@ -144,21 +144,10 @@ def consensus(
     seed = int(rng.integers(2**31))
     runs = resumed(path, settings, seed, random_state is not None, as_switch(overwrite, "overwrite"))
     wanted = [(rank, number) for number in range(n_runs) for rank in asked]
-    left = [run for run in wanted if run not in runs.components]
     names = {"features": features, "samples": samples}
     header = {key: None if values is None else list(values) for key, values in names.items()}
     saver = Saver(path, runs, lambda: {"names": header, "rows": None, "ranks": asked, "n_runs": n_runs})
-    line = counting_line("consensus", len(wanted), len(wanted) - len(left))
-    with line if verbose else nullcontext(lambda: None) as advance:
-
-        def done() -> None:
-            saver()
-            advance()
-
-        try:
-            fit_runs(run_data, runs, left, {**options, "n_threads": n_threads}, done)
-        finally:  # also after Ctrl-C
-            saver(force=True)
+    fit_missing(run_data, runs, wanted, {**options, "n_threads": n_threads}, saver, bool(verbose))
     spectra = {rank: runs.spectra(rank, n_runs) for rank in asked}
     fitted = with_divergence(data) if divergence else data
     rows = [row(fitted, rank, spectra[rank], wanted_shape) for rank in asked]
@@ -172,6 +161,29 @@ def consensus(
     if path is not None:
         found.save(path)
     return found
+
+
+def fit_missing(
+    data: Matrix | Chunked,
+    runs: Runs,
+    wanted: Sequence[Run],
+    options: dict[str, Any],
+    saver: Saver,
+    verbose: bool,
+) -> None:
+    """Fit the ``wanted`` runs that are not known yet, and save them on the way."""
+    left = [run for run in wanted if run not in runs.components]
+    line = counting_line("consensus", len(wanted), len(wanted) - len(left))
+    with line if verbose else nullcontext(lambda: None) as advance:
+
+        def done() -> None:
+            saver()
+            advance()
+
+        try:
+            fit_runs(data, runs, left, options, done)
+        finally:  # also after Ctrl-C
+            saver(force=True)
 
 
 def from_spectra(

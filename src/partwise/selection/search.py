@@ -23,6 +23,7 @@ from ..engine.validation import (
     as_generator,
     as_jobs,
     as_loss,
+    as_missing,
     as_path,
     as_verbosity,
 )
@@ -123,7 +124,7 @@ def select(
     """
     ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
-    entries = Observed.of(X, as_choice(missing, "missing", ("error", "em")) == "em", observed)
+    entries = Observed.of(X, as_missing(missing), observed)
     settings: dict[str, Any] = {
         "sparsities": sparsities,
         "side": as_choice(side, "side", SIDES),
