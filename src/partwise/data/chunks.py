@@ -17,6 +17,7 @@ from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
 from .missing import MissingDense
+from .scales import Scales
 
 Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
@@ -40,6 +41,7 @@ class Chunked(ABC):
     shared = False  # whether a pass can serve several fits
     passes = 0  # over X, so far
     signed = False
+    scales = Scales()  # by which the X of the user is multiplied when it is read
 
     @cached_property
     def complete(self) -> bool:

@@ -19,6 +19,7 @@ from ..runtime.compiled import kernel
 from ..runtime.together import Request
 from ..statistics import Array, Stats, gram
 from .protocols import Data, Form, LineGroup, Sliced, Which
+from .scales import Scales
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -33,6 +34,7 @@ class InMemory(ABC):
     complete = True
     signed = False  # whether negative entries are allowed
     can_accelerate = True  # whether statistics and loss allow for extrapolated factors
+    scales = Scales()  # by which the X of the user was multiplied
 
     def __init__(self) -> None:
         self._sqnorms: dict[int, Array] = {}

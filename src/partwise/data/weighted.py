@@ -17,9 +17,10 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, square_sums
-from .missing import MissingDense
+from .matrix import CHUNK_ENTRIES, precision, square_sums
+from .missing import MissingDense, check_seen
 from .protocols import Which
+from .scales import Scales
 
 
 class Weights(Protocol):
@@ -140,17 +141,10 @@ def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, s
 
     Raises ValueError for weights that are NaN, infinite, negative, all zero, or of the wrong shape.
     """
-    if sp.issparse(X):
-        raise ValueError("weights need a dense X: convert X by X.toarray(), or fit it without weights")
     data = DenseData(X, check=False, signed=signed)
     found: Weights
     if weights is None:
-        outer = [
-            np.ones(n, dtype=data.dtype) if given is None else checked_weights(given, (n,), name, data.dtype)
-            for given, n, name in zip(
-                (sample_weight, feature_weight), data.shape, ("sample_weight", "feature_weight"), strict=True
-            )
-        ]
+        outer = outer_weights(data.shape, data.dtype, sample_weight, feature_weight)
         found, constant = OuterWeights(*outer), all(np.ptp(one) == 0 for one in outer)
         zeros = not all(one.all() for one in outer)
     elif sample_weight is not None or feature_weight is not None:
@@ -166,6 +160,32 @@ def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, s
     for rows in data._chunks():
         entries[rows] = np.where(np.isnan(data.matrix[rows]), 0, found.rows(rows))
     return WeightedDense(data.matrix, EntryWeights(entries), entries > 0, signed)
+
+
+def as_scales(X: Any, weights: Any, sample_weight: Any, feature_weight: Any) -> Scales:
+    """Return the scales that stand for the weights of an X which is sparse or read in chunks; none if all are equal.
+
+    Raises ValueError for weights of all entries, and as `as_weighted` does.
+    """
+    if weights is not None:
+        raise ValueError(
+            "weights of all entries need a dense X in memory: load X, or give sample_weight or feature_weight, which "
+            "are available for every kind of X"
+        )
+    samples, features = outer_weights(X.shape, precision(np.dtype(X.dtype)), sample_weight, feature_weight)
+    check_seen(features, "have weight 0 or are")
+    if np.ptp(features) > 0:
+        return Scales(None if sample_weight is None else np.sqrt(samples), np.sqrt(features))
+    return Scales(np.sqrt(samples * features[0])) if np.ptp(samples) > 0 else Scales()
+
+
+def outer_weights(shape: tuple[int, ...], dtype: DType, *given: Any) -> list[Array]:
+    """The weights of the samples and of the features as arrays; ones, if they are not given."""
+    names = ("sample_weight", "feature_weight")
+    return [
+        np.ones(n, dtype=dtype) if one is None else checked_weights(one, (n,), name, dtype)
+        for one, n, name in zip(given, shape, names, strict=True)
+    ]
 
 
 def checked_weights(weights: Any, shape: tuple[int, ...], name: str, dtype: DType) -> Array:

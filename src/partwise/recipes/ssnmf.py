@@ -128,7 +128,7 @@ async def ssnmf(
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
     faster = as_auto(accelerate, "accelerate") and hals and not faithful
     cheaper = as_auto(compress, "compress") and faster
-    task = Task(X, n_components, options, divergence=True)
+    task = Task(X, n_components, options, divergence=True, weights=True)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
     mixed = as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex"
@@ -143,7 +143,8 @@ async def ssnmf(
     }
     if max_activation is not None:
         limit = as_limit(max_activation)
-        refuse(others | {FIXED[0]: task.known[0] is not None}, "max_activation")
+        scaled = {"a weight of samples or features of a sparse or chunked X": bool(task.data.scales)}
+        refuse(others | {FIXED[0]: task.known[0] is not None} | scaled, "max_activation")
     if task.divergence:
         loss = f"loss={task.options['loss']!r}"
         refuse(others | {"max_activation": max_activation is not None}, loss)
@@ -162,9 +163,9 @@ async def ssnmf(
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
+        if task.weighted and (faithful or not hals):
+            raise ValueError("weights need solver='hals' and faithful=False: omit both")
         if isinstance(task.data, WeightedDense):
-            if faithful or not hals:
-                raise ValueError("weights need solver='hals' and faithful=False: omit both")
             update: Update = Weighted(WEIGHTED_SWEEPS[mode] if asked is None else as_count(asked, SWEEPS[mode]))
         elif sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
@@ -221,7 +222,7 @@ async def of_counts(task: Task, sets: Sequence[Columns], sweeps: Sequence[int | 
 async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
     """Fit components of free norm, and activations that sum to 1 for each sample."""
     others = [name for name, known in zip(FIXED, task.known, strict=False) if known is not None]
-    if isinstance(task.data, WeightedDense):
+    if task.weighted:
         others.append("weights")
     if others:
         raise ValueError(f"activations='simplex' cannot be combined with {' or '.join(others)}: omit one of them")

@@ -13,11 +13,11 @@ from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
-from ..data import LIMIT, Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
+from ..data import LIMIT, Chunked, Held, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
-from ..engine.loop import Result, factorize
+from ..engine.loop import Callback, Iteration, Result, factorize
 from ..engine.natural import advise
 from ..engine.options import FIRST, NEGATIVE, TABLE, TOL, WEIGHTS, Keywords, entries, full_docstring, parameters
 from ..engine.problem import Problem, factors_checksum, values_checksum
@@ -42,7 +42,7 @@ from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
 from ..runtime.together import Job, job_of, single
 from ..statistics import gram
-from ..updates import Columns, Multiplicative, Sequential, Sets, Weighted
+from ..updates import Columns, Multiplicative, Sequential, Sets
 from .staged import CLOSE, SETTLED, automatic, excerpt, for_all_samples, gradual, least_squares, levels
 
 Side = Literal["activations", "components"]
@@ -58,6 +58,7 @@ IN_CHUNKS = (
     "solver='hals', 'multiplicative', 'greedy' or 'pivot'"
 )
 
+OUTER = (("sample_weight", "activations"), ("feature_weight", "components"))  # weights, and the side that they scale
 NO_WEIGHTS = "weights are not available for this method: use ssnmf"
 
 
@@ -108,13 +109,15 @@ class Task:
     """Validated X, number of components and options of a fit. `run` fits.
 
     ``divergence``: whether the recipe supports the Kullback–Leibler divergence and, as an attribute, whether that is
-    the loss.
+    the loss. ``weights``: whether it supports weights.
     """
 
     data: Matrix | Chunked | Tensor
     near: Matrix | Chunked | Tensor  # what is fitted at the moment: X, or a low-rank X in its place
 
-    def __init__(self, X: Any, n_components: int, options: Keywords, divergence: bool = False) -> None:
+    def __init__(
+        self, X: Any, n_components: int, options: Keywords, divergence: bool = False, weights: bool = False
+    ) -> None:
         self.started = clock()
         self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
         self.divergence = as_loss(self.options["loss"])
@@ -132,6 +135,8 @@ class Task:
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
         self.near = self.data = self.read(X)
+        if self.weighted and not weights:
+            raise ValueError(NO_WEIGHTS)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
@@ -149,6 +154,11 @@ class Task:
             as_known(rows, self.r, length, name, self.data.dtype, self.data)
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples, features or entries of X have weights."""
+        return isinstance(self.data, WeightedDense) or bool(self.data.scales)
 
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
@@ -188,7 +198,7 @@ class Task:
         compress = compress and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
-        if isinstance(self.data, WeightedDense):
+        if self.weighted:
             self.check_weighted(blocks, limits)
         if not self.data.complete:
             self.check_missing(order, name)
@@ -258,7 +268,8 @@ class Task:
             result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
         encoder = self.encoder(blocks[0]) if data is None or data.squared else None
         loss = "kullback-leibler" if self.divergence else "squared"
-        return replace(result, encoder=encoder, seed=self.seed, loss=loss)
+        factors = self.data.scales.divided(result.factors) if self.data.scales else result.factors
+        return replace(result, factors=factors, encoder=encoder, seed=self.seed, loss=loss)
 
     async def staged(
         self,
@@ -354,8 +365,6 @@ class Task:
         """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
-        if isinstance(self.data, WeightedDense):
-            raise ValueError(NO_WEIGHTS)
         if not self.data.complete:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
@@ -377,10 +386,15 @@ class Task:
         for known, name in zip(self.known, FIXED, strict=False):
             if known is not None:
                 raise ValueError(f"weights cannot be combined with {name}: omit one of them")
-        if not all(isinstance(b.update, Weighted) for b in blocks):
-            raise ValueError(NO_WEIGHTS)
         if limits["kkt_tol"]:
             raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
+        weights = zip((self.data.scales.samples, self.data.scales.features), blocks, OUTER, strict=False)
+        for scale, block, (name, side) in weights:
+            if scale is not None and (block.penalised or not block.sets.nonnegative):
+                raise ValueError(
+                    f"{name} cannot be combined with a sparsity or penalty of the {side} for sparse or chunked data: "
+                    "omit one of them, or load X as a dense array"
+                )
 
     def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
@@ -420,9 +434,23 @@ class Task:
             "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
-            "callback": asked["callback"],
+            "callback": self.callback(),
             "n_threads": self.threads(),
         }
+
+    def callback(self) -> Callback | None:
+        """The user's callback. It sees the factors of X, also if X is scaled."""
+        asked, scales = self.options["callback"], self.data.scales
+        if asked is None or not scales:
+            return asked
+
+        def of_x(one: Iteration) -> Any:
+            activations, parts = one.factors
+            if isinstance(activations, Held):  # not available to callbacks
+                return asked(replace(one, factors=[activations, scales.unscaled_parts(parts)[0]]))
+            return asked(replace(one, factors=scales.divided(one.factors)))
+
+        return of_x
 
     def threads(self) -> int | None:
         """The validated number of threads, if it is given."""
