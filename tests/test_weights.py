@@ -245,6 +245,8 @@ SPARSE = np.where(X > 0.5, X, 0)
 SAMPLES, FEATURES = RNG.exponential(size=30), RNG.exponential(size=20) + 0.1
 SAMPLES[4] = 0
 KINDS = {
+    "dense": lambda X: X,
+    "Fortran order": np.asfortranarray,
     "csr": sp.csr_array,
     "csc": sp.csc_array,
     "csr matrix": sp.csr_matrix,
@@ -270,13 +272,13 @@ def kept_as(kind, X, folder):
 
 @pytest.mark.parametrize(("weights", "sparsity"), [*((name, None) for name in OUTER), ("samples", 0.5)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_data_equals_dense(kind, weights, sparsity, tmp_path):
+def test_every_kind_of_data_equals_weights_of_all_entries(kind, weights, sparsity, tmp_path):
     asked = {"sparsity": sparsity, "init": INIT, "max_iter": 15} | ONCE | OUTER[weights]
     V = np.outer(asked.get("sample_weight", np.ones(30)), asked.get("feature_weight", np.ones(20)))
     given, how = kept_as(kind, SPARSE, tmp_path)
     losses = []
     one = pw.ssnmf(given, 4, **asked, **how, callback=lambda here: losses.append(here.loss))
-    other = pw.ssnmf(SPARSE, 4, **asked)
+    other = pw.ssnmf(SPARSE, 4, **{name: one for name, one in asked.items() if name not in OUTER["both"]}, weights=V)
     np.testing.assert_allclose(one.components, other.components, atol=1e-8)
     np.testing.assert_allclose(one.activations, other.activations, atol=1e-8)
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
@@ -329,11 +331,14 @@ def test_sparse_fits_are_accelerated_share_passes_and_take_equal_weights_as_none
 
 def test_callbacks_see_the_factors_of_x():
     seen = []
-    asked = {"init": INIT, "max_iter": 3} | ONCE | OUTER["both"]
-    for given in (sp.csr_array(SPARSE), SPARSE):
+    asked = {"init": INIT, "max_iter": 3} | ONCE
+    V = {"weights": np.outer(SAMPLES, FEATURES)}
+    for given, weights in ((sp.csr_array(SPARSE), OUTER["both"]), (SPARSE, OUTER["both"]), (SPARSE, V)):
         seen.append([])
-        pw.ssnmf(given, 4, **asked, callback=lambda one: seen[-1].append(one.factors[0] @ one.factors[1].T))
-    np.testing.assert_allclose(*seen, atol=1e-8)
+        pw.ssnmf(given, 4, **asked, **weights, callback=lambda one: seen[-1].append(one.factors[0] @ one.factors[1].T))
+    seen = [np.stack(one)[:, SAMPLES > 0] for one in seen]  # the others are not fitted
+    np.testing.assert_allclose(seen[0], seen[2], atol=1e-8)
+    np.testing.assert_allclose(seen[1], seen[2], atol=1e-8)
 
 
 def test_missing_entries_in_weighted_chunks(tmp_path):
@@ -359,7 +364,7 @@ def test_missing_entries_in_weighted_chunks(tmp_path):
             "sample_weight cannot be combined with .* of the activations",
         ),
         ({"sparsity": 0.5, "feature_weight": FEATURES}, "feature_weight cannot be combined with .* of the components"),
-        ({"max_activation": 1, "sample_weight": SAMPLES}, "not available with max_activation"),
+        ({"max_activation": 1, "sample_weight": SAMPLES}, "sample_weight cannot be combined with .* bound"),
         ({"fixed_components": X[:1], "sample_weight": SAMPLES}, "weights cannot be combined with fixed_components"),
         ({"activations": "simplex", "sample_weight": SAMPLES}, "cannot be combined with weights"),
         ({"solver": "pivot", "sample_weight": SAMPLES}, "solver='hals'"),

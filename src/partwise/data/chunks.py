@@ -82,6 +82,10 @@ class Chunked(ABC):
     def subset(self, which: Array) -> Matrix:
         """Load some of the samples into memory."""
 
+    def entrywise(self) -> Any:
+        """The data with weights of all entries in place of scales, if there is such a kind; otherwise the same data."""
+        return self
+
     def adapted(self, step: Step) -> Step:
         """The step for chunks with the loss of this data."""
         return step

@@ -49,6 +49,10 @@ class InMemory(ABC):
         """The largest entry, or magnitude if entries may be negative."""
         return max(float(self.matrix.max()), -float(self.matrix.min()) if self.signed else 0.0)
 
+    def entrywise(self) -> Any:
+        """The data with weights of all entries in place of scales, if there is such a kind; otherwise the same data."""
+        return self
+
     @abstractmethod
     def check(self) -> None:
         """Raise ValueError for NaN, infinite or negative values."""

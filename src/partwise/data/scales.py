@@ -27,6 +27,11 @@ class Scales:
     def __bool__(self) -> bool:
         return self.samples is not None or self.features is not None
 
+    def hindered(self, activations: bool, components: bool = True) -> list[int]:
+        """The modes that are scaled, but may not be: each argument says whether that factor may."""
+        sides = zip((self.samples, self.features), (activations, components), strict=True)
+        return [mode for mode, (scale, free) in enumerate(sides) if scale is not None and not free]
+
     def rows(self, values: Array, first: int = 0) -> Array:
         """Samples of X, the first of which is sample ``first``, scaled. A copy, unless there are no scales."""
         if self.samples is not None:

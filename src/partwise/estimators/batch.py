@@ -283,6 +283,8 @@ class SparseNMF(CallbackSupport, Parts):
             self.scaling_ = result.middle
         elif hasattr(self, "scaling_"):
             del self.scaling_
+        if data.scales.hindered(result.encoder is not None and result.encoder.scalable):
+            data = data.entrywise()
         if result.encoder is not None:
             size, kind = self.n_components_, data.dtype
             known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)

@@ -143,8 +143,7 @@ async def ssnmf(
     }
     if max_activation is not None:
         limit = as_limit(max_activation)
-        scaled = {"a weight of samples or features of a sparse or chunked X": bool(task.data.scales)}
-        refuse(others | {FIXED[0]: task.known[0] is not None} | scaled, "max_activation")
+        refuse(others | {FIXED[0]: task.known[0] is not None}, "max_activation")
     if task.divergence:
         loss = f"loss={task.options['loss']!r}"
         refuse(others | {"max_activation": max_activation is not None}, loss)
@@ -158,6 +157,8 @@ async def ssnmf(
     if max_activation is not None:
         sets[0] = Columns(tuple(Bounded(limit) if j in known else s for j, s in enumerate(sets[0])))
     penalties = as_penalties(l1, l2, sets)
+    free = [s.nonnegative and not any(given) for s, given in zip(sets, penalties, strict=True)]
+    task.weigh([free[0] and max_activation is None, free[1]])
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].by_rows else 1
     blocks = []

@@ -13,7 +13,18 @@ from typing import Any, Literal, ParamSpec, cast
 
 import numpy as np
 
-from ..data import LIMIT, Chunked, Held, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
+from ..data import (
+    LIMIT,
+    Chunked,
+    Held,
+    Matrix,
+    Sliced,
+    Tensor,
+    WeightedDense,
+    as_data,
+    check_seen,
+    with_divergence,
+)
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
@@ -199,7 +210,7 @@ class Task:
         if isinstance(self.data, Chunked):
             self.check_chunks(blocks, name)
         if self.weighted:
-            self.check_weighted(blocks, limits)
+            self.check_weighted(limits)
         if not self.data.complete:
             self.check_missing(order, name)
         if self.data.signed:
@@ -381,20 +392,27 @@ class Task:
         if start == "gradual":
             raise ValueError("init='gradual' needs X in memory: use 'samples' or 'random'")
 
-    def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
+    def weigh(self, free: Sequence[bool]) -> None:
+        """Choose how X is weighted: by scales if the scaled sides are ``free`` of all but y ≥ 0, else entry by entry.
+
+        Raises ValueError if that needs a dense X.
+        """
+        if self.data.scales.hindered(*free):
+            self.near = self.data = self.data.entrywise()
+        for mode in self.data.scales.hindered(*free):
+            name, side = OUTER[mode]
+            raise ValueError(
+                f"{name} cannot be combined with a sparsity, bound or penalty of the {side} if X is sparse or read in "
+                "chunks: omit one of them, or load X as a dense array"
+            )
+
+    def check_weighted(self, limits: Mapping[str, Any]) -> None:
         """Raise ValueError for what is not available with weights."""
         for known, name in zip(self.known, FIXED, strict=False):
             if known is not None:
                 raise ValueError(f"weights cannot be combined with {name}: omit one of them")
         if limits["kkt_tol"]:
             raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
-        weights = zip((self.data.scales.samples, self.data.scales.features), blocks, OUTER, strict=False)
-        for scale, block, (name, side) in weights:
-            if scale is not None and (block.penalised or not block.sets.nonnegative):
-                raise ValueError(
-                    f"{name} cannot be combined with a sparsity or penalty of the {side} for sparse or chunked data: "
-                    "omit one of them, or load X as a dense array"
-                )
 
     def check_missing(self, order: Sequence[int], start: str) -> None:
         """Raise ValueError for methods and starts that are not available with missing entries."""
