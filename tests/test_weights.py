@@ -308,6 +308,26 @@ def test_estimators_of_every_kind_solve_each_sample(kind, tmp_path):
     np.testing.assert_allclose(np.asarray(model.transform(given)), plain, atol=1e-8)  # without weights
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"sparsity": 0.5, "l1": 0.02},
+        {"activation_sparsity": 0.4},
+        {"sparsity": 0.5, "max_activation": 0.5},
+        {"sparsity": (0.3, 0.6), "l2": (0.1, 0)},
+    ],
+)
+def test_dense_data_with_constraints_of_the_scaled_side(asked):
+    """These cannot be scaled: the fit is one with weights of all entries."""
+    model, other = (pw.SparseNMF(4, random_state=0, max_iter=20, tol=0, **asked) for _ in range(2))
+    weight = SAMPLES + 0.1
+    one = model.fit_transform(X, sample_weight=weight)
+    two = other.fit_transform(X, weights=np.outer(weight, np.ones(20)))
+    np.testing.assert_allclose(model.components_, other.components_, atol=1e-6)
+    np.testing.assert_allclose(one, two, atol=1e-6)
+    assert model.reconstruction_err_ == pytest.approx(other.reconstruction_err_)
+
+
 def test_sparse_fits_are_accelerated_share_passes_and_take_equal_weights_as_none(tmp_path):
     given, weight = sp.csr_array(SPARSE), SAMPLES + 0.1
     plain = pw.ssnmf(given, 4, sparsity=0.5, random_state=0)
