@@ -52,9 +52,20 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
 from ..runtime.together import Job, job_of, single
-from ..statistics import gram
+from ..statistics import as_factor, gram
 from ..updates import Columns, Multiplicative, Sequential, Sets
-from .staged import CLOSE, SETTLED, automatic, excerpt, for_all_samples, gradual, least_squares, levels
+from .staged import (
+    CLOSE,
+    SETTLED,
+    automatic,
+    excerpt,
+    for_all_samples,
+    gradual,
+    in_single_precision,
+    least_squares,
+    levels,
+    projected,
+)
 
 Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
@@ -300,9 +311,12 @@ class Task:
         if name == "auto" and self.divergence:  # fits with the squared loss
             few |= {"accelerate": self.data.complete, "balance": False}
             blocks = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
-        some = copy(self)
+        some, whole = copy(self), True
         if name == "auto" and not isinstance(self.near, Tensor):
             some.near, some.known = excerpt(self.near, self.known, self.rng)
+            whole = some.near is self.near
+            if self.divergence and self.known == [None, None]:  # known components keep their bits
+                some.near = in_single_precision(some.near)
             few["source"] = some.near
 
         def start(init: str, sets: Sequence[Sets]) -> Factors:
@@ -319,7 +333,8 @@ class Task:
         factors = await automatic(blocks, start, short) if sparse else start("samples", [b.sets for b in blocks])
         if self.divergence:
             factors = await short(factors, blocks, CLOSE)
-        if some.near is self.near:
+            factors = projected([as_factor(f, self.data.dtype) for f in factors], blocks)
+        if whole:
             return factors
         assert not isinstance(self.near, Tensor)
         with fitting_threads(self.near.size * self.r, limits["n_threads"]):
