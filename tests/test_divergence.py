@@ -494,6 +494,19 @@ def test_large_data_start_from_an_excerpt(sparsity, rng, monkeypatch):
     assert here.losses[0] != pytest.approx(pw.ssnmf(X, 3, **options).losses[0], rel=1e-3)  # it was an excerpt
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_the_start_in_single_precision_is_exact_in_double_precision(make, scale, rng):
+    """Its factors are in their sets, and scales that single precision does not have are no problem."""
+    X, seen = make(counts(rng) * scale), []
+    options = {"sparsity": 0.6, "loss": LOSS, "max_iter": 3, "tol": 0, "random_state": 0}
+    result = pw.ssnmf(X, 3, **options, callback=lambda one: seen.append(one.factors[1].copy()))
+    for parts in (*seen, result.components.T):
+        assert parts.dtype == np.float64
+        np.testing.assert_allclose(pw.hoyer_sparsity(parts, axis=0), 0.6, atol=1e-10)
+        np.testing.assert_allclose(np.linalg.norm(parts, axis=0), 1, atol=1e-12)
+
+
 @pytest.mark.parametrize("sparsity", [None, 0.6])
 @pytest.mark.parametrize("kind", ["dense", "csr", "file", "missing"])
 def test_fits_side_by_side(kind, sparsity, rng):

@@ -225,7 +225,7 @@ def test_refusals(asked, said):
 
 
 def test_other_data_and_methods_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="dense X"):
+    with pytest.raises(ValueError, match="dense X in memory: load X, or give sample_weight"):
         pw.ssnmf(sp.csr_array(X), 4, weights=V)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match="X in memory"):
@@ -233,5 +233,167 @@ def test_other_data_and_methods_are_refused(tmp_path):
     loaded = pw.ssnmf(tmp_path / "X.npy", 4, weights=V, random_state=0)  # small enough to be loaded
     np.testing.assert_array_equal(loaded.components, pw.ssnmf(X, 4, weights=V, random_state=0).components)
     for method in (pw.nmfsc, pw.snmf, pw.nsnmf):
-        with pytest.raises(ValueError, match="weights are not available"):
-            method(X, 4, weights=V)
+        for given, weights in ((X, {"weights": V}), (sp.csr_array(X), {"sample_weight": V[:, 0]})):
+            with pytest.raises(ValueError, match="weights are not available"):
+                method(given, 4, **weights)
+
+
+# Sparse matrices and chunks
+
+
+SPARSE = np.where(X > 0.5, X, 0)
+SAMPLES, FEATURES = RNG.exponential(size=30), RNG.exponential(size=20) + 0.1
+SAMPLES[4] = 0
+KINDS = {
+    "dense": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "csr matrix": sp.csr_matrix,
+    "coo": sp.coo_array,
+    "file": lambda X: X,
+    "Dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(7, 20)),
+    "sparse Dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(7, 20)).map_blocks(sp.csr_array),
+}
+OUTER = {
+    "samples": {"sample_weight": SAMPLES},
+    "features": {"feature_weight": FEATURES},
+    "both": {"sample_weight": SAMPLES, "feature_weight": FEATURES},
+}
+
+
+def kept_as(kind, X, folder):
+    """X in this form, and options to read it in chunks."""
+    if kind != "file":
+        return KINDS[kind](X), {}
+    np.save(folder / "X.npy", X)
+    return folder / "X.npy", {"memory_limit": 7 * 4 * X[0].nbytes}
+
+
+@pytest.mark.parametrize(("weights", "sparsity"), [*((name, None) for name in OUTER), ("samples", 0.5)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_data_equals_weights_of_all_entries(kind, weights, sparsity, tmp_path):
+    asked = {"sparsity": sparsity, "init": INIT, "max_iter": 15} | ONCE | OUTER[weights]
+    V = np.outer(asked.get("sample_weight", np.ones(30)), asked.get("feature_weight", np.ones(20)))
+    given, how = kept_as(kind, SPARSE, tmp_path)
+    losses = []
+    one = pw.ssnmf(given, 4, **asked, **how, callback=lambda here: losses.append(here.loss))
+    other = pw.ssnmf(SPARSE, 4, **{name: one for name, one in asked.items() if name not in OUTER["both"]}, weights=V)
+    np.testing.assert_allclose(one.components, other.components, atol=1e-8)
+    np.testing.assert_allclose(one.activations, other.activations, atol=1e-8)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
+    assert one.relative_error == pytest.approx(other.relative_error, rel=1e-8)
+    assert losses == one.losses.tolist()
+    np.testing.assert_allclose(np.linalg.norm(one.components, axis=1), 1)
+    error = V * (SPARSE - np.asarray(one.activations) @ one.components) ** 2
+    assert one.losses[-1] == pytest.approx(0.5 * error.sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimators_of_every_kind_solve_each_sample(kind, tmp_path):
+    from scipy.optimize import nnls
+
+    given, how = kept_as(kind, SPARSE, tmp_path)
+    model = pw.SparseNMF(4, random_state=0, **how)
+    activations = np.asarray(model.fit_transform(given, **OUTER["both"]))
+    root = np.sqrt(FEATURES)
+    exact = [
+        nnls(model.components_.T * root[:, None], row * root)[0] * (v > 0)
+        for v, row in zip(SAMPLES, SPARSE, strict=True)
+    ]
+    np.testing.assert_allclose(activations, exact, atol=1e-8)
+    error = np.sqrt(np.sum(np.outer(SAMPLES, FEATURES) * (SPARSE - activations @ model.components_) ** 2))
+    assert model.reconstruction_err_ == pytest.approx(error)
+    plain = [nnls(model.components_.T, row)[0] for row in SPARSE]
+    np.testing.assert_allclose(np.asarray(model.transform(given)), plain, atol=1e-8)  # without weights
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"sparsity": 0.5, "l1": 0.02},
+        {"activation_sparsity": 0.4},
+        {"sparsity": 0.5, "max_activation": 0.5},
+        {"sparsity": (0.3, 0.6), "l2": (0.1, 0)},
+    ],
+)
+def test_dense_data_with_constraints_of_the_scaled_side(asked):
+    """These cannot be scaled: the fit is one with weights of all entries."""
+    model, other = (pw.SparseNMF(4, random_state=0, max_iter=20, tol=0, **asked) for _ in range(2))
+    weight = SAMPLES + 0.1
+    one = model.fit_transform(X, sample_weight=weight)
+    two = other.fit_transform(X, weights=np.outer(weight, np.ones(20)))
+    np.testing.assert_allclose(model.components_, other.components_, atol=1e-6)
+    np.testing.assert_allclose(one, two, atol=1e-6)
+    assert model.reconstruction_err_ == pytest.approx(other.reconstruction_err_)
+
+
+def test_sparse_fits_are_accelerated_share_passes_and_take_equal_weights_as_none(tmp_path):
+    given, weight = sp.csr_array(SPARSE), SAMPLES + 0.1
+    plain = pw.ssnmf(given, 4, sparsity=0.5, random_state=0)
+    same = pw.ssnmf(given, 4, sparsity=0.5, random_state=0, sample_weight=np.full(30, 2.0), feature_weight=np.ones(20))
+    np.testing.assert_array_equal(same.components, plain.components)
+    np.testing.assert_array_equal(same.losses, plain.losses)
+    before = given.data.copy()
+    many = pw.SparseNMF(4, sparsity=0.5, n_init=3, random_state=0).fit(given, sample_weight=weight)
+    scaled = pw.SparseNMF(4, sparsity=0.5, n_init=3, random_state=0).fit(SPARSE * np.sqrt(weight)[:, None])
+    np.testing.assert_allclose(many.components_, scaled.components_, atol=1e-8)
+    np.testing.assert_array_equal(given.data, before)
+    asked, path = {"sparsity": 0.5, "random_state": 0, "tol": 0, "sample_weight": weight}, tmp_path / "fit.pw"
+    whole = pw.ssnmf(given, 4, max_iter=12, **asked)
+    pw.ssnmf(given, 4, max_iter=5, checkpoint=path, **asked)
+    resumed = pw.ssnmf(given, 4, max_iter=12, resume_from=path, **asked)
+    np.testing.assert_array_equal(resumed.components, whole.components)
+    np.testing.assert_array_equal(resumed.activations, whole.activations)
+    with pytest.raises(ValueError, match="checksum"):
+        pw.ssnmf(given, 4, max_iter=12, resume_from=path, **asked | {"sample_weight": 2 * weight + 1})
+
+
+def test_callbacks_see_the_factors_of_x():
+    seen = []
+    asked = {"init": INIT, "max_iter": 3} | ONCE
+    V = {"weights": np.outer(SAMPLES, FEATURES)}
+    for given, weights in ((sp.csr_array(SPARSE), OUTER["both"]), (SPARSE, OUTER["both"]), (SPARSE, V)):
+        seen.append([])
+        pw.ssnmf(given, 4, **asked, **weights, callback=lambda one: seen[-1].append(one.factors[0] @ one.factors[1].T))
+    seen = [np.stack(one)[:, SAMPLES > 0] for one in seen]  # the others are not fitted
+    np.testing.assert_allclose(seen[0], seen[2], atol=1e-8)
+    np.testing.assert_allclose(seen[1], seen[2], atol=1e-8)
+
+
+def test_missing_entries_in_weighted_chunks(tmp_path):
+    """From the fit in memory, where NaN has weight 0, the weighted loss of the observed entries does not rise."""
+    holes = np.where(np.random.default_rng(5).random(X.shape) < 0.2, np.nan, X)
+    weight = SAMPLES + 0.1
+    memory = pw.ssnmf(holes, 4, sparsity=0.5, sample_weight=weight, random_state=0)
+    given, how = kept_as("file", holes, tmp_path)
+    start = (memory.activations, memory.components)
+    chunks = pw.ssnmf(given, 4, sparsity=0.5, sample_weight=weight, missing="em", init=start, **how)
+    assert chunks.losses[0] == pytest.approx(memory.losses[-1])
+    assert chunks.losses[-1] <= chunks.losses[0] * (1 + 1e-12)
+    V = np.where(np.isnan(holes), 0, weight[:, None])
+    assert chunks.losses[-1] == pytest.approx(weighted_loss(X, V, chunks))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"activation_sparsity": 0.5, "sample_weight": SAMPLES}, "sample_weight cannot be combined with a sparsity"),
+        (
+            {"l1": 0.1, "sparsity": 0.5, "sample_weight": SAMPLES},
+            "sample_weight cannot be combined with .* of the activations",
+        ),
+        ({"sparsity": 0.5, "feature_weight": FEATURES}, "feature_weight cannot be combined with .* of the components"),
+        ({"max_activation": 1, "sample_weight": SAMPLES}, "sample_weight cannot be combined with .* bound"),
+        ({"fixed_components": X[:1], "sample_weight": SAMPLES}, "weights cannot be combined with fixed_components"),
+        ({"activations": "simplex", "sample_weight": SAMPLES}, "cannot be combined with weights"),
+        ({"solver": "pivot", "sample_weight": SAMPLES}, "solver='hals'"),
+        ({"loss": "kl", "sample_weight": SAMPLES}, "squared loss"),
+        ({"sample_weight": SAMPLES[:5]}, r"sample_weight has shape \(5,\)"),
+        ({"sample_weight": -SAMPLES}, "must not be negative"),
+        ({"feature_weight": np.arange(20)}, r"1 of the features of X \(0\) have weight 0"),
+    ],
+)
+def test_refusals_for_sparse_data(asked, said):
+    with pytest.raises(ValueError, match=said):
+        pw.ssnmf(sp.csr_array(SPARSE), 4, **asked)

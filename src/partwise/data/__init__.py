@@ -29,7 +29,7 @@ from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
 from .stored import LIMIT, StoredData, as_stored
 from .tensor import DenseTensor, Tensor
-from .weighted import WeightedDense, as_weighted
+from .weighted import WeightedDense, as_scales, as_weighted
 
 __all__ = [
     "COO",
@@ -116,27 +116,29 @@ def as_data(
     if stored is not None and stored.nbytes <= limit:
         X, stored = stored.whole(), None
     chunked = remote or stored is not None
+    scales, (entries, samples, features) = Matrix.scales, weights
     if any(one is not None for one in weights):
-        if chunked or observed is not None:
-            what = "X in memory: load X" if chunked else "no observed mask: give missing entries weight 0"
-            raise ValueError(f"weights need {what}")
-        entries, samples, features = weights
-        return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
+        if observed is not None:
+            raise ValueError("weights need no observed mask: give missing entries weight 0")
+        if not chunked and not sp.issparse(X):
+            return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
+        scales = as_scales(X if stored is None else stored, entries, samples, features)
     if observed is not None:
         if chunked:
             raise ValueError("observed= needs X in memory: load X, or mark missing entries by NaN and set missing='em'")
         return as_observed(X if sp.issparse(X) else np.asarray(X), observed, missing, signed)
     if sp.issparse(X):
-        return SparseData(X, signed=signed)
+        data = SparseData(X, signed=signed)
+        return data.scaled(scales) if scales else data
     if not chunked:
         return as_dense(X, missing, signed)
     if signed:
         raise ValueError(IN_MEMORY)
     if stored is not None:
-        return StoredData(stored, limit, missing)
+        return StoredData(stored, limit, missing, scales)
     from .cluster import DaskData  # Dask is optional
 
-    return DaskData(X, missing)
+    return DaskData(X, missing, scales)
 
 
 def as_dense(X: npt.ArrayLike, missing: bool, signed: bool = False) -> DenseData:

@@ -17,6 +17,7 @@ from ..statistics import Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
 from .missing import MissingDense
+from .scales import Scales
 
 Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
@@ -40,6 +41,7 @@ class Chunked(ABC):
     shared = False  # whether a pass can serve several fits
     passes = 0  # over X, so far
     signed = False
+    scales = Scales()  # by which the X of the user is multiplied when it is read
 
     @cached_property
     def complete(self) -> bool:
@@ -79,6 +81,10 @@ class Chunked(ABC):
     @abstractmethod
     def subset(self, which: Array) -> Matrix:
         """Load some of the samples into memory."""
+
+    def entrywise(self) -> Any:
+        """The data with weights of all entries in place of scales, if there is such a kind; otherwise the same data."""
+        return self
 
     def adapted(self, step: Step) -> Step:
         """The step for chunks with the loss of this data."""

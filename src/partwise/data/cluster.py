@@ -12,7 +12,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -25,9 +25,11 @@ import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
 from threadpoolctl import threadpool_limits
 
+from ..runtime.arrays import Sparse
 from ..statistics import Array
 from .chunks import Chunked, Held, Question, Start, Step
 from .matrix import Matrix, check_shape, precision
+from .scales import Scales
 from .sparse import SparseData
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
@@ -44,8 +46,8 @@ class DaskData(Chunked):
 
     here = False
 
-    def __init__(self, X: da.Array, missing: bool = False) -> None:
-        self.missing = missing
+    def __init__(self, X: da.Array, missing: bool = False, scales: Scales = Chunked.scales) -> None:
+        self.missing, self.scales = missing, scales
         self.dtype = precision(X.dtype)
         if any(np.isnan(size) for sizes in X.chunks for size in sizes):
             raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first")
@@ -56,7 +58,7 @@ class DaskData(Chunked):
             warn(f"X has {X.numblocks[1]} chunks along its features; rechunking X by samples", stacklevel=2)
             X = X.rechunk({0: "auto", 1: -1})
         self.shape, self.bounds = X.shape, [0, *np.cumsum(X.chunks[0]).tolist()]
-        self.array, self.client = X, active_client()
+        self.array, self.client = scaled(X, scales) if scales else X, active_client()
         if self.client is not None:
             leave_thread()  # now, because a property holds a lock while it is computed (until Python 3.12)
 
@@ -269,3 +271,19 @@ class HeldThere(Held):
         # if a worker dies later, the remaining ones must raise LostError instead of waiting for it
         client.sync(client.scheduler.set_restrictions, worker={chunk.key: None for chunk in chunks})
         return array
+
+
+def scaled(X: da.Array, scales: Scales) -> da.Array:
+    """X multiplied by its scales, chunk by chunk. X has one chunk along its features."""
+    rows = [] if scales.samples is None else [da.from_array(scales.samples[:, None], chunks=(X.chunks[0], 1))]
+    kind = precision(X.dtype)
+    function = partial(scaled_block, features=scales.features)
+    return da.map_blocks(function, X, *rows, dtype=kind, meta=X._meta.astype(kind), chunks=X.chunks)
+
+
+def scaled_block(block: Array | Sparse, samples: Array | None = None, features: Array | None = None) -> Array | Sparse:
+    """A chunk of X and the scales of its samples, multiplied."""
+    scales = Scales(None if samples is None else samples[:, 0], features)
+    if isinstance(block, np.ndarray):
+        return scales.rows(block)
+    return scales.stored(block if block.format in ("csr", "csc") else block.tocsr())

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from ..runtime.arrays import DType
 from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
 from .lines import Rest, slopes_of_lines, solve_lines
-from .logarithms import entropy, line_sums
+from .logarithms import add_lines, entropy
 from .matrix import Matrix, Wrapped
 from .protocols import Which
 
@@ -106,9 +106,9 @@ class Totals:
     def of(cls, data: Matrix) -> Totals:
         """The totals of a matrix."""
         logs, sums = 0.0, np.zeros(data.shape[1])
-        for some in data.lines(1):
+        for some in data.lines(0):
             logs += float(entropy(some.values))
-            sums[some.first : some.first + some.number] = line_sums(some.values, some.starts)
+            add_lines(some.values, some.indices, some.starts, sums)
         return cls(logs, sums, data.counts(1))
 
     def __add__(self, other: Totals) -> Totals:

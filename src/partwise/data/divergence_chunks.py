@@ -114,7 +114,7 @@ class StepWithDivergence:
 
 def with_divergence(data: Any) -> Any:
     """X with the Kullback–Leibler divergence as its loss. Raises ValueError for weights and negative entries."""
-    if isinstance(data, WeightedDense):
+    if isinstance(data, WeightedDense) or data.scales:
         raise ValueError("weights need the squared loss: omit them, or use loss='squared'")
     if data.signed:
         raise ValueError("negative='allow' needs the squared loss: use loss='squared', or shift or clip the data")

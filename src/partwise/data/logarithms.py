@@ -13,13 +13,16 @@ LOG2 = 0.6931471805599453
 
 
 @kernel
-def line_sums(values: Array, starts: Array) -> Array:
-    """The sum of each line in double precision, without NaN."""
-    sums = np.zeros(starts.size - 1)
-    for i in range(sums.size):
-        for e in range(starts[i], starts[i + 1]):
-            sums[i] += np.float64(values[e]) if values[e] > 0 else 0.0
-    return sums
+def add_lines(values: Array, indices: Array, starts: Array, sums: Array) -> None:
+    """sums ← sums + the sum of some lines, entry by entry in double precision, without NaN."""
+    for i in range(starts.size - 1):
+        line = values[starts[i] : starts[i + 1]]
+        if indices.size == 0:  # all entries are listed
+            for f in range(line.size):
+                sums[f] += np.float64(line[f]) if line[f] > 0 else 0.0
+        else:
+            for e in range(line.size):
+                sums[indices[starts[i] + e]] += np.float64(line[e]) if line[e] > 0 else 0.0
 
 
 @kernel

@@ -19,6 +19,7 @@ from ..runtime.compiled import kernel
 from ..runtime.together import Request
 from ..statistics import Array, Stats, gram
 from .protocols import Data, Form, LineGroup, Sliced, Which
+from .scales import Scales
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -33,6 +34,7 @@ class InMemory(ABC):
     complete = True
     signed = False  # whether negative entries are allowed
     can_accelerate = True  # whether statistics and loss allow for extrapolated factors
+    scales = Scales()  # by which the X of the user was multiplied
 
     def __init__(self) -> None:
         self._sqnorms: dict[int, Array] = {}
@@ -46,6 +48,10 @@ class InMemory(ABC):
     def peak(self) -> float:
         """The largest entry, or magnitude if entries may be negative."""
         return max(float(self.matrix.max()), -float(self.matrix.min()) if self.signed else 0.0)
+
+    def entrywise(self) -> Any:
+        """The data with weights of all entries in place of scales, if there is such a kind; otherwise the same data."""
+        return self
 
     @abstractmethod
     def check(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats
+from .scales import Scales
 
 Which = slice | Array  # some of the samples
 Form = Callable[[Sequence[Array], int], Array]  # (vectors, mode) → a slice times a vector for each mode but one
@@ -108,6 +109,8 @@ class Sliced(Data, Protocol):
 
 class Whole(Sliced, Protocol):
     """The interface of matrices in memory."""
+
+    scales: Scales  # by which the X of the user was multiplied
 
     def times(self, vector: Array, mode: int) -> Array:
         """X·vector (mode 0) or Xᵀ·vector (mode 1), in double precision."""

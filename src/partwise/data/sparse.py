@@ -15,6 +15,7 @@ from ..runtime.threads import in_parts
 from ..statistics import Array
 from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
 from .protocols import LineGroup, Which
+from .scales import Scales
 
 T = TypeVar("T")
 
@@ -48,6 +49,12 @@ class SparseData(Matrix):
     def check(self) -> None:
         if self.matrix.data.size:
             check_values(self.matrix.data.min(), self.peak, self._offenders, self.signed)
+
+    def scaled(self, scales: Scales) -> SparseData:
+        """Return X multiplied by these scales. Its values are a copy; its indices are shared."""
+        data = SparseData(scales.stored(self.matrix), signed=self.signed)
+        data.scales = scales
+        return data
 
     def subset(self, which: Which, features: Which = slice(None)) -> SparseData:
         return SparseData(self.matrix[which][:, features], check=False, signed=self.signed)

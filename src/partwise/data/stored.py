@@ -23,6 +23,7 @@ from ..runtime.untrusted import in_units, reading
 from ..statistics import Array, gram
 from .chunks import Chunked, Held, Question, Start, Step, named, taken
 from .matrix import Matrix, check_shape, precision
+from .scales import Scales
 
 LIMIT = 2**30  # bytes of memory for X, by default
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
@@ -210,8 +211,8 @@ def at_least(count: int, stored: Stored) -> str:
 class StoredData(Chunked):
     """A stored array, read in chunks of samples. A thread reads the next chunk while the current one is processed."""
 
-    def __init__(self, stored: Stored, limit: int, missing: bool = False) -> None:
-        self.missing = missing
+    def __init__(self, stored: Stored, limit: int, missing: bool = False, scales: Scales = Chunked.scales) -> None:
+        self.missing, self.scales = missing, scales
         self.stored, self.shape, self.dtype = stored, (stored.shape[0], stored.shape[1]), stored.kind
         row = self.shape[1] * (self.dtype.itemsize + (stored.dtype.itemsize if stored.dtype != self.dtype else 0))
         if row * BUFFERS > limit:
@@ -236,7 +237,8 @@ class StoredData(Chunked):
         buffers = [np.empty((rows, self.shape[1]), dtype=self.stored.dtype) for _ in range(2)]
 
         def read(k: int) -> Array:
-            return self.stored.read(self.bounds[k], self.bounds[k + 1], buffers[k % 2])
+            rows = self.stored.read(self.bounds[k], self.bounds[k + 1], buffers[k % 2])
+            return self.scales.rows(rows, self.bounds[k])
 
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(read, 0)
@@ -290,7 +292,7 @@ class StoredData(Chunked):
         for start, stop in pairwise(bounds.tolist()):
             first = which[start] // step * step
             rows = self.stored.read(first, min(first + step, self.shape[0]), buffer)
-            found[start:stop] = rows[which[start:stop] - first]
+            found[start:stop] = self.scales.rows(rows, first)[which[start:stop] - first]
         return self.kind()(found, check=False)
 
 

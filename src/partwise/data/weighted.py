@@ -17,9 +17,10 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, square_sums
-from .missing import MissingDense
+from .matrix import CHUNK_ENTRIES, precision, square_sums
+from .missing import MissingDense, check_seen
 from .protocols import Which
+from .scales import Scales
 
 
 class Weights(Protocol):
@@ -31,6 +32,11 @@ class Weights(Protocol):
 
     def times(self, rest: Array, mode: int) -> Array:
         """V·rest (mode 0) or Vᵀ·rest (mode 1). The next call for the same mode may overwrite it."""
+        ...
+
+    @property
+    def zeros(self) -> bool:
+        """Whether some are zero."""
         ...
 
 
@@ -46,6 +52,10 @@ class EntryWeights:
     def times(self, rest: Array, mode: int) -> Array:
         return self.data.cross(np.asfortranarray(rest), mode)
 
+    @property
+    def zeros(self) -> bool:
+        return not self.data.matrix.all()
+
 
 @dataclass(frozen=True)
 class OuterWeights:
@@ -53,6 +63,29 @@ class OuterWeights:
 
     samples: Array
     features: Array
+
+    @classmethod
+    def of(cls, X: Any, *given: Any) -> OuterWeights:
+        """Validate the weights of the samples and of the features; those that are not given are 1."""
+        kind, names = precision(np.dtype(X.dtype)), ("sample_weight", "feature_weight")
+        samples, features = (
+            np.ones(n, dtype=kind) if one is None else checked_weights(one, (n,), name, kind)
+            for one, n, name in zip(given, X.shape, names, strict=True)
+        )
+        return cls(samples, features)
+
+    @cached_property
+    def scales(self) -> Scales:
+        """The scales that stand for these weights; none if all are equal."""
+        check_seen(self.features, "have weight 0 or are")
+        if np.ptp(self.features) > 0:
+            unequal = np.ptp(self.samples) > 0 or self.samples[0] != 1
+            return Scales(np.sqrt(self.samples) if unequal else None, np.sqrt(self.features))
+        return Scales(np.sqrt(self.samples * self.features[0])) if np.ptp(self.samples) > 0 else Scales()
+
+    @property
+    def zeros(self) -> bool:
+        return not (self.samples.all() and self.features.all())
 
     def rows(self, which: Which) -> Array:
         return np.outer(self.samples[which], self.features)
@@ -135,37 +168,59 @@ class WeightedDense(MissingDense):
             yield self.weights.rows(rows)
 
 
+class ScaledDense(DenseData):
+    """An array whose samples and features were multiplied by the roots of their weights: a copy."""
+
+    def __init__(self, X: Array, weights: OuterWeights, signed: bool = False) -> None:
+        super().__init__(weights.scales.rows(X), signed=signed)
+        self.original, self.weights, self.scales = X, weights, weights.scales
+
+    def entrywise(self) -> WeightedDense:
+        """The array itself, with the same weights as those of all entries."""
+        return with_entry_weights(self.original, self.weights, self.signed)
+
+
 def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, signed: bool) -> DenseData | None:
     """Return X with the given weights as data; None if these are all equal, so that they do not matter.
 
     Raises ValueError for weights that are NaN, infinite, negative, all zero, or of the wrong shape.
     """
-    if sp.issparse(X):
-        raise ValueError("weights need a dense X: convert X by X.toarray(), or fit it without weights")
     data = DenseData(X, check=False, signed=signed)
-    found: Weights
     if weights is None:
-        outer = [
-            np.ones(n, dtype=data.dtype) if given is None else checked_weights(given, (n,), name, data.dtype)
-            for given, n, name in zip(
-                (sample_weight, feature_weight), data.shape, ("sample_weight", "feature_weight"), strict=True
-            )
-        ]
-        found, constant = OuterWeights(*outer), all(np.ptp(one) == 0 for one in outer)
-        zeros = not all(one.all() for one in outer)
-    elif sample_weight is not None or feature_weight is not None:
+        outer = OuterWeights.of(data, sample_weight, feature_weight)
+        least, largest = data.matrix.min(), data.matrix.max()
+        if not outer.scales:
+            return None
+        if np.isfinite(least) and np.isfinite(largest) and (signed or least >= 0):
+            return ScaledDense(data.matrix, outer, signed)
+        return with_entry_weights(data.matrix, outer, signed)  # NaN has weight zero
+    if sample_weight is not None or feature_weight is not None:
         raise ValueError("give either weights or sample_weight and feature_weight: multiply them into weights")
-    else:
-        array = checked_weights(weights, data.shape, "weights", data.dtype)
-        found, constant, zeros = EntryWeights(array), bool(array.min() == array.max()), not array.all()
-    if constant:
-        return None
-    if not zeros and not np.isnan(data.matrix.min()):
-        return WeightedDense(data.matrix, found, None, signed)
-    entries = np.empty_like(data.matrix)
-    for rows in data._chunks():
-        entries[rows] = np.where(np.isnan(data.matrix[rows]), 0, found.rows(rows))
-    return WeightedDense(data.matrix, EntryWeights(entries), entries > 0, signed)
+    array = checked_weights(weights, data.shape, "weights", data.dtype)
+    return None if array.min() == array.max() else with_entry_weights(data.matrix, EntryWeights(array), signed)
+
+
+def with_entry_weights(X: Array, weights: Weights, signed: bool) -> WeightedDense:
+    """An array with weights of its entries, which are zero for NaN."""
+    if not weights.zeros and not np.isnan(X.min()):
+        return WeightedDense(X, weights, None, signed)
+    entries = np.empty_like(X)
+    for rows in DenseData(X, check=False)._chunks():
+        entries[rows] = np.where(np.isnan(X[rows]), 0, weights.rows(rows))
+    return WeightedDense(X, EntryWeights(entries), entries > 0, signed)
+
+
+def as_scales(X: Any, weights: Any, sample_weight: Any, feature_weight: Any) -> Scales:
+    """Return the scales that stand for the weights of an X which is sparse or read in chunks; none if all are equal.
+
+    Raises ValueError for weights of all entries, and as `as_weighted` does.
+    """
+    if weights is not None:
+        raise ValueError(
+            "weights of all entries need a dense X in memory: load X, or give sample_weight or feature_weight, which "
+            "are available for every kind of X"
+        )
+    return OuterWeights.of(X, sample_weight, feature_weight).scales
 
 
 def checked_weights(weights: Any, shape: tuple[int, ...], name: str, dtype: DType) -> Array:

@@ -32,6 +32,11 @@ class Block:
         """Whether there is a penalty."""
         return bool(self.l1 or self.l2 or self.rows)
 
+    @property
+    def scalable(self) -> bool:
+        """Whether rows of the factor can be multiplied by numbers: only y ≥ 0 is asked of them, without a penalty."""
+        return self.sets.nonnegative and not self.penalised
+
     def __call__(self, factor: Array, stats: Stats, state: State) -> tuple[Array, State]:
         """Return the improved factor and the new state of the update."""
         return self.update(factor, stats.penalised(self.l1, self.l2, self.rows), self.sets, state)

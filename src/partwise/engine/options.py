@@ -187,14 +187,15 @@ class Keywords(TypedDict, total=False):
         Any,
         None,
         "array of shape (samples,)",
-        "Weights of the samples; as ``weights`` that are equal in each row.",
+        "Weights of the samples; as ``weights`` that are equal in each row, but for every kind of X.",
         Flag(Path, "file of weights of the samples, a row or a column", metavar="FILE"),
     ]
     feature_weight: Annotated[
         Any,
         None,
         "array of shape (features,)",
-        "Weights of the features, which are multiplied by ``sample_weight``.",
+        "Weights of the features, which are multiplied by ``sample_weight``. For sparse or chunked X, only without a "
+        "sparsity of the components.",
         Flag(Path, "file of weights of the features, a row or a column", metavar="FILE"),
     ]
     observed: Annotated[

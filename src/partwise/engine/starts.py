@@ -197,8 +197,11 @@ def starting_factors(
             for mode, (name, array) in enumerate(zip(("activations", "components"), _pair(init), strict=True))
         ]
         factors = [f if k is None else k.put(f) for f, k in zip(factors, known, strict=True)]
+        activations, parts = data.scales.times(factors)
         if isinstance(data, Chunked):
-            factors[0] = data.hold(Given(factors[0].astype(data.dtype)), r)
+            factors = [data.hold(Given(activations.astype(data.dtype)), r), parts]
+        else:
+            factors = [activations, parts]
     return [f if isinstance(f, Held) else np.asfortranarray(f, dtype=data.dtype) for f in factors]
 
 

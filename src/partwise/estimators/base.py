@@ -77,8 +77,9 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
     def _solve(
         self, data: Matrix | Chunked, known: Known | None = None, guess: Array | None = None
     ) -> Solved | SolvedInChunks:
-        """The optimal activations, except those that are fixed."""
-        return solve_activations(self._with_loss(data), self._parts(), self._encoder, known, guess)
+        """The optimal activations, except those that are fixed; of X as it is scaled."""
+        parts = data.scales.parts(self._parts())
+        return solve_activations(self._with_loss(data), parts, self._encoder, known, guess)
 
     def _with_loss(self, data: Matrix | Chunked) -> Any:
         """X with the loss of the model."""

@@ -283,16 +283,19 @@ class SparseNMF(CallbackSupport, Parts):
             self.scaling_ = result.middle
         elif hasattr(self, "scaling_"):
             del self.scaling_
+        if data.scales.hindered(result.encoder is not None and result.encoder.scalable):
+            data = data.entrywise()
         if result.encoder is not None:
             size, kind = self.n_components_, data.dtype
             known = as_known(self.fixed_activations, size, data.shape[0], "fixed_activations", kind)
-            solved: Solved | SolvedInChunks = self._solve(data, known, result.activations)
+            guess = data.scales.times(result.factors[:2])[0]
+            solved: Solved | SolvedInChunks = self._solve(data, known, guess)
         else:
             assert isinstance(data, Matrix)  # a method that couples the samples needs all of them in memory
             solved = evaluated(self._with_loss(data), self._parts(), result.activations)
         self.reconstruction_err_ = solved.error
         self.explained_ = solved.explained
-        return as_output(solved.activations)
+        return as_output(data.scales.activations(solved.activations))
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -22,9 +22,21 @@ from ..engine.validation import as_bytes, as_jobs
 from ..runtime.compiled import clock
 from ..runtime.threads import fitting_threads
 from ..runtime.together import Job
-from ..statistics import gram
+from ..statistics import as_factor, gram
 from ..updates import Known, Sets
-from .staged import CLOSE, SETTLED, ShortFit, automatic, excerpt, for_all_samples, gradual, least_squares, levels
+from .staged import (
+    CLOSE,
+    SETTLED,
+    ShortFit,
+    automatic,
+    excerpt,
+    for_all_samples,
+    gradual,
+    in_single_precision,
+    least_squares,
+    levels,
+    projected,
+)
 
 Fitting = Callable[..., Job[Result]]  # factors, blocks, and keywords of `factorize` → result
 
@@ -141,15 +153,19 @@ class Starting:
         if self.divergence:  # fits with the squared loss
             few = {"accelerate": self.data.complete, "balance": False}
             blocks = [replace(b, update=least_squares(b.update, self.sweeps(mode))) for mode, b in enumerate(blocks)]
-        some = copy(self)
+        some, whole = copy(self), True
         if not isinstance(self.near, Tensor):
             some.near, some.known = excerpt(self.near, self.known, self.rng)
+            whole = some.near is self.near
+            if self.divergence and self.known == [None, None]:  # known components keep their bits
+                some.near = in_single_precision(some.near)
             few["source"] = some.near
         start, short = partial(some.by_name, asked), short_fits(**few)
         factors = await automatic(blocks, start, short) if sparse else start("samples", [b.sets for b in blocks])
         if self.divergence:
             factors = await short(factors, blocks, CLOSE)
-        if some.near is self.near:
+            factors = projected([as_factor(f, self.data.dtype) for f in factors], blocks)
+        if whole:
             return factors
         assert not isinstance(self.near, Tensor)
         with fitting_threads(self.near.size * self.r, self.threads()):

@@ -96,8 +96,8 @@ async def ssnmf(
     accelerate : {"auto", False}
         Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
-        does so with solver="hals", unless ``faithful``, ``kkt_tol`` or weights are set, or X is read in chunks and has
-        missing entries; False never does. If X is read in chunks, the activations then take three times the memory.
+        does so with solver="hals", unless ``faithful``, ``kkt_tol`` or ``weights`` are set, or X is read in chunks and
+        has missing entries; False never does. If X is read in chunks, the activations then take three times the memory.
         Fits with the Kullback–Leibler divergence are neither accelerated nor compressed.
     compress : {"auto", False}
         Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
@@ -129,7 +129,7 @@ async def ssnmf(
     hals = solver is None or (isinstance(solver, str) and solver == "hals")
     faster = as_auto(accelerate, "accelerate") and hals and not faithful
     cheaper = as_auto(compress, "compress") and faster
-    task = Task(X, n_components, options, divergence=True)
+    task = Task(X, n_components, options, divergence=True, weights=True)
     r = task.r
     sets = one_sided(activation_sparsity, sparsity, r, projection)
     mixed = as_choice(activations, "activations", ("nonnegative", "simplex")) == "simplex"
@@ -158,14 +158,16 @@ async def ssnmf(
     if max_activation is not None:
         sets[0] = Columns(tuple(Bounded(limit) if j in known else s for j, s in enumerate(sets[0])))
     penalties = as_penalties(l1, l2, sets)
+    free = [s.nonnegative and not any(given) for s, given in zip(sets, penalties, strict=True)]
+    task.weigh([free[0] and max_activation is None, free[1]])
     seed = int(task.rng.integers(2**31))
     first = 0 if sets[1].nonnegative and not sets[0].by_rows else 1
     blocks = []
     for mode, asked in enumerate((activation_sweeps, component_sweeps)):
         cheap = 1 if faithful else task.sweeps(mode)
+        if task.weighted and (faithful or not hals):
+            raise ValueError("weights need solver='hals' and faithful=False: omit both")
         if isinstance(task.data, WeightedDense):
-            if faithful or not hals:
-                raise ValueError("weights need solver='hals' and faithful=False: omit both")
             update: Update = Weighted(WEIGHTED_SWEEPS[mode] if asked is None else as_count(asked, SWEEPS[mode]))
         elif sets[mode].nonnegative:
             usual = "multiplicative" if faithful else "hals"
@@ -222,7 +224,7 @@ async def of_counts(task: Task, sets: Sequence[Columns], sweeps: Sequence[int | 
 async def mixture(task: Task, sets: Columns, sweeps: int | None) -> Result:
     """Fit components of free norm, and activations that sum to 1 for each sample."""
     others = [name for name, known in zip(FIXED, task.known, strict=False) if known is not None]
-    if isinstance(task.data, WeightedDense):
+    if task.weighted:
         others.append("weights")
     if others:
         raise ValueError(f"activations='simplex' cannot be combined with {' or '.join(others)}: omit one of them")

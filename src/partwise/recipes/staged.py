@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..data import Chunked, Matrix
+from ..data import Chunked, DenseData, Matrix, SparseData
+from ..data.matrix import scale_limit
 from ..engine.blocks import Block
 from ..engine.running import give_unit_norm
 from ..engine.solving import Solved, solve_activations
@@ -76,6 +77,15 @@ def excerpt(data: Matrix | Chunked, known: Knowledge, rng: np.random.Generator) 
         data.check()
     given = known[0]
     return data.subset(which), [None if given is None else replace(given, columns=given.columns[which]), known[1]]
+
+
+def in_single_precision(data: Matrix) -> Matrix:
+    """The data of a start in single precision, where products with X cost half; the same data if that is not safe."""
+    limit = scale_limit(np.dtype(np.float32))
+    if not data.complete or not 1 / limit < data.peak < limit:
+        return data
+    values = data.matrix.astype(np.float32, copy=False)
+    return SparseData(values, check=False) if isinstance(data, SparseData) else DenseData(values, check=False)
 
 
 def for_all_samples(factors: Factors, blocks: Sequence[Block], data: Matrix | Chunked, known: Known | None) -> Factors:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from ..data import Chunked, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
+from ..data import Chunked, Held, Matrix, Sliced, Tensor, WeightedDense, as_data, check_seen, with_divergence
 from ..engine.blocks import Block, divergence_encoder, nonnegative_encoder
 from ..engine.checkpoint import Checkpoint, Resumed, check_place
 from ..engine.loop import factorize
@@ -18,6 +18,7 @@ from ..engine.options import TABLE, TOL, WEIGHTS, Keywords
 from ..engine.problem import Problem, factors_checksum, values_checksum
 from ..engine.result import Result
 from ..engine.starts import Factors
+from ..engine.stopping import Callback, Iteration
 from ..engine.validation import (
     as_amount,
     as_bytes,
@@ -35,7 +36,7 @@ from ..engine.validation import (
 from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.together import Job, job_of
-from ..updates import Columns, Sequential, Weighted
+from ..updates import Columns, Sequential
 from .combinations import IN_CHUNKS, check_chunks, check_missing, check_signed
 from .initial import Starting, StartRequest
 
@@ -43,6 +44,7 @@ Side = Literal["activations", "components"]
 FIXED: tuple[Literal["fixed_activations"], Literal["fixed_components"]] = ("fixed_activations", "fixed_components")
 COMPRESSIBLE = ("auto", "samples", "random", "gradual")  # starts after which a fit may begin on a low-rank X
 
+OUTER = (("sample_weight", "activations"), ("feature_weight", "components"))  # weights, and the side that they scale
 NO_WEIGHTS = "weights are not available for this method: use ssnmf"
 
 
@@ -62,10 +64,12 @@ class Task(Starting):
     """Validated X, number of components and options of a fit. `run` fits.
 
     ``divergence``: whether the recipe supports the Kullback–Leibler divergence and, as an attribute, whether that is
-    the loss.
+    the loss. ``weights``: whether it supports weights.
     """
 
-    def __init__(self, X: Any, n_components: int, options: Keywords, divergence: bool = False) -> None:
+    def __init__(
+        self, X: Any, n_components: int, options: Keywords, divergence: bool = False, weights: bool = False
+    ) -> None:
         self.started = clock()
         self.options = cast(Keywords, {name: option.default for name, option in TABLE.items()} | options)
         self.divergence = as_loss(self.options["loss"])
@@ -83,6 +87,8 @@ class Task(Starting):
         self.every = as_count(self.options["checkpoint_every"], "checkpoint_every")
         self.resumed = None if source is None else Resumed.read(source)
         self.near = self.data = self.read(X)
+        if self.weighted and not weights:
+            raise ValueError(NO_WEIGHTS)
         if isinstance(self.data, Chunked) and not self.data.here and (self.checkpoint or self.resumed):
             raise ValueError("checkpoints are not available for Dask arrays: their activations stay on the workers")
         self.r = as_count(n_components, "n_components")
@@ -100,6 +106,11 @@ class Task(Starting):
             as_known(rows, self.r, length, name, self.data.dtype, self.data)
             for (name, rows), length in zip(fixed.items(), self.data.shape, strict=False)
         ]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples, features or entries of X have weights."""
+        return isinstance(self.data, WeightedDense) or bool(self.data.scales)
 
     def read(self, X: Any) -> Matrix | Chunked | Tensor:
         """Validate X and wrap it as data."""
@@ -139,8 +150,8 @@ class Task(Starting):
         compress = compress and not any(b.penalised for b in blocks)
         if isinstance(self.data, Chunked):
             check_chunks(blocks, asked.name)
-        if isinstance(self.data, WeightedDense):
-            self.check_weighted(blocks, limits)
+        if self.weighted:
+            self.check_weighted(limits)
         if not self.data.complete:
             check_missing(self.data, order, asked.name)
         if self.data.signed:
@@ -168,7 +179,8 @@ class Task(Starting):
             result = await fit(factors, blocks, **limits, checkpoint=checkpoint, resumed=self.resumed, **extra)
         encoder = self.encoder(blocks[0]) if data is None or data.squared else None
         loss = "kullback-leibler" if self.divergence else "squared"
-        return replace(result, encoder=encoder, seed=self.seed, loss=loss)
+        factors = self.data.scales.divided(result.factors) if self.data.scales else result.factors
+        return replace(result, factors=factors, encoder=encoder, seed=self.seed, loss=loss)
 
     def problem(
         self,
@@ -228,19 +240,29 @@ class Task(Starting):
         """Return the data, for methods that need it in memory and without missing entries."""
         if not isinstance(self.data, Matrix):
             raise ValueError(IN_CHUNKS)
-        if isinstance(self.data, WeightedDense):
-            raise ValueError(NO_WEIGHTS)
         if not self.data.complete:
             raise ValueError("this method needs all entries of X: impute missing entries, or use ssnmf")
         return self.data
 
-    def check_weighted(self, blocks: Sequence[Block], limits: Mapping[str, Any]) -> None:
+    def weigh(self, free: Sequence[bool]) -> None:
+        """Choose how X is weighted: by scales if the scaled sides are ``free`` of all but y ≥ 0, else entry by entry.
+
+        Raises ValueError if that needs a dense X.
+        """
+        if self.data.scales.hindered(*free):
+            self.near = self.data = self.data.entrywise()
+        for mode in self.data.scales.hindered(*free):
+            name, side = OUTER[mode]
+            raise ValueError(
+                f"{name} cannot be combined with a sparsity, bound or penalty of the {side} if X is sparse or read in "
+                "chunks: omit one of them, or load X as a dense array"
+            )
+
+    def check_weighted(self, limits: Mapping[str, Any]) -> None:
         """Raise ValueError for what is not available with weights."""
         for known, name in zip(self.known, FIXED, strict=False):
             if known is not None:
                 raise ValueError(f"weights cannot be combined with {name}: omit one of them")
-        if not all(isinstance(b.update, Weighted) for b in blocks):
-            raise ValueError(NO_WEIGHTS)
         if limits["kkt_tol"]:
             raise ValueError("kkt_tol is not available with weights: omit it, and use tol")
 
@@ -252,9 +274,23 @@ class Task(Starting):
             "tol": tol if asked["tol"] is None else as_amount(asked["tol"], "tol"),
             "kkt_tol": as_amount(asked["kkt_tol"], "kkt_tol"),
             "max_time": None if asked["max_time"] is None else as_amount(asked["max_time"], "max_time", np.inf),
-            "callback": asked["callback"],
+            "callback": self.callback(),
             "n_threads": self.threads(),
         }
+
+    def callback(self) -> Callback | None:
+        """The user's callback. It sees the factors of X, also if X is scaled."""
+        asked, scales = self.options["callback"], self.data.scales
+        if asked is None or not scales:
+            return asked
+
+        def of_x(one: Iteration) -> Any:
+            activations, parts = one.factors
+            if isinstance(activations, Held):  # not available to callbacks
+                return asked(replace(one, factors=[activations, scales.unscaled_parts(parts)[0]]))
+            return asked(replace(one, factors=scales.divided(one.factors)))
+
+        return of_x
 
     def encoder(self, block: Block) -> Block | None:
         """The block that solves for the activations of new samples; None if its sets couple the samples."""
