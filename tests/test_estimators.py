@@ -45,8 +45,8 @@ def short(**options):
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weights_not_overwritten": "weights need solver='hals' and another start",
-        "check_sample_weight_equivalence_on_dense_data": "starts depend on the number of samples",
-        "check_sample_weight_equivalence_on_sparse_data": "starts depend on the number of samples",
+        "check_sample_weight_equivalence_on_dense_data": "weights need solver='hals' and another start",
+        "check_sample_weight_equivalence_on_sparse_data": "weights need solver='hals' and, for a sparse X, no penalty",
     },
 )
 def test_scikit_learn_checks(estimator, check):

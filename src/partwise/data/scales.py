@@ -63,9 +63,8 @@ class Scales:
         """The activations of X, given those of the scaled X (NumPy or Dask); zero for samples of weight zero."""
         if self.samples is None:
             return activations
-        return (
-            activations * np.divide(1, self.samples, out=np.zeros_like(self.samples), where=self.samples > 0)[:, None]
-        )
+        inverse = np.divide(1, self.samples, out=np.zeros_like(self.samples), where=self.samples > 0)
+        return activations * inverse[:, None]
 
     def unscaled_parts(self, parts: Array) -> tuple[Array, Array | float]:
         """The components of X, given those of the scaled X, and their norms before they got unit norm."""
