@@ -87,7 +87,7 @@ def test_every_option_of_every_recipe_is_there():
     """A new parameter of a recipe or of SparseNMF needs a line in ``cli/model_options.py``."""
     assert set(RECIPES) == set(KNOWN)
     own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
-    own |= {"weights", "sample_weight", "feature_weight", "negative"}  # only in Python: files hold nonnegative values
+    own |= {"weights", "sample_weight", "feature_weight"}  # options of the command, not of the model
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
     of_model = set(pw.SparseNMF().get_params())
     by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}
@@ -154,6 +154,18 @@ def test_weights_from_files(here, X, rng):
     ):
         assert main(["fit", "named.csv", "-r", "3", "--out", "w.pw", "-f", *flags, *QUICK]) == 0
         np.testing.assert_allclose(pw.load("w.pw").components_, model.fit(X, **given).components_, atol=1e-9)
+
+
+def test_names_decide_on_the_order_of_weights(here, X, rng):
+    weights = rng.random(X.shape)
+    samples, features = (tuple(f"{what}{i}" for i in range(n)) for what, n in zip("sf", X.shape, strict=True))
+    convert(Table(X, "made up", "nowhere", samples, features), here / "named.csv")
+    rows, columns = (rng.permutation(n) for n in X.shape)
+    shuffled = tuple(samples[i] for i in rows), tuple(features[j] for j in columns)
+    convert(Table(weights[np.ix_(rows, columns)], "made up", "nowhere", *shuffled), here / "weights.csv")
+    assert main(["fit", "named.csv", "-r", "3", "--out", "w.pw", "--weights", "weights.csv", *QUICK]) == 0
+    expected = pw.SparseNMF(3, max_iter=15, tol=0, random_state=0).fit(X, weights=weights)
+    np.testing.assert_allclose(pw.load("w.pw").components_, expected.components_, atol=1e-9)
 
 
 def test_negative_entries_from_files(here, X):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
-from ..engine.names import named, shared_places
+from ..engine.names import check_unique, named, shared_places
 from ..engine.options import NEGATIVE
 from ..engine.origins import Brain, Origin
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
@@ -250,6 +250,8 @@ class Parts(Saved, Shown, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
+        if hasattr(X, "columns"):  # a data frame
+            check_unique([str(name) for name in X.columns], "X")
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_choice(self.missing, "missing", ("error", "em")) == "em"
         signed = as_choice(self.negative, "negative", NEGATIVE) == "allow"
