@@ -178,6 +178,19 @@ def test_negative_entries_from_files(here, X):
     np.testing.assert_allclose(np.load("a.npy"), model.activations_, atol=1e-9)
 
 
+def test_tables_with_negative_entries_are_fitted_shown_and_grouped(here, X):
+    convert(Table(X, "made up", "nowhere"), here / "noise.csv")
+    text = (here / "noise.csv").read_text().splitlines()
+    first, _, rest = text[1].partition(",")
+    (here / "noise.csv").write_text("\n".join([text[0], f"{first},-0.5,{rest.partition(',')[2]}", *text[2:]]))
+    assert main(["fit", "noise.csv", "-r", "3", "--negative", "allow", *QUICK]) == 0
+    assert main(["show", "noise.pw", "--data", "noise.csv", "--html", "noise.html"]) == 0
+    runs = ["--ranks", "2", "--runs", "2", "--seed", "0", "--at", "2", "--out", "found.pw", "-q"]
+    assert main(["consensus", "noise.csv", *runs]) == 1
+    assert main(["consensus", "noise.csv", "--negative", "allow", *runs]) == 0
+    assert pw.load("found-2.pw").negative == "allow"
+
+
 def test_constrained_activations_at_the_command_line(here, X):
     assert main(["fit", "x.npy", "-r", "3", "--activations", "simplex", *QUICK]) == 0
     np.testing.assert_allclose(pw.load("x.pw").activations_.sum(axis=1), 1, atol=1e-12)

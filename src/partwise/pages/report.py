@@ -90,7 +90,7 @@ def report(
     named = as_named(model, labels) if several else [("", summary(model))]  # type: ignore[arg-type]
     models = [*model.values()] if isinstance(model, Mapping) else [*model] if several else [model]  # type: ignore[misc]
     given: dict[str, Any] = {"feature_names": feature_names, "sample_names": sample_names}
-    top, X = as_count(top, "top"), None if data is None else as_samples(data)
+    top, X = as_count(top, "top"), None if data is None else as_samples(data, models)
     shown = []
     for k, (_, known) in enumerate(named):
         if activations is not None:
@@ -121,9 +121,10 @@ def is_model(value: object) -> bool:
     return any(hasattr(value, name) for name in ("components_", "components"))
 
 
-def as_samples(data: Any) -> Matrix:
-    """X, of which pictures of samples are drawn."""
-    found = as_data(data, missing=True)
+def as_samples(data: Any, models: Sequence[Any]) -> Matrix:
+    """X, of which pictures of samples are drawn. It may have negative entries if a model allows them."""
+    signed = any(getattr(model, "negative", "error") == "allow" for model in models)
+    found = as_data(data, missing=True, signed=signed)
     if isinstance(found, Chunked):
         raise ValueError("data needs X in memory: give an array or a sparse matrix")
     return found
