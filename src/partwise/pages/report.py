@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data import Chunked, Matrix, as_data
+from ..data import Chunked, Matrix, as_data, is_lazy
 from ..engine.metrics import match_parts
 from ..engine.origins import Sound
 from ..engine.summary import Model, Summary, summary
@@ -122,8 +122,9 @@ def is_model(value: object) -> bool:
 
 
 def as_samples(data: Any, models: Sequence[Any]) -> Matrix:
-    """X, of which pictures of samples are drawn. It may have negative entries if a model allows them."""
-    signed = any(getattr(model, "negative", "error") == "allow" for model in models)
+    """X, of which pictures of samples are drawn. It may have negative entries, unless the models refuse them."""
+    otherwise = "error" if is_lazy(data) else "allow"  # a Result does not tell
+    signed = any(getattr(model, "negative", otherwise) == "allow" for model in models)
     found = as_data(data, missing=True, signed=signed)
     if isinstance(found, Chunked):
         raise ValueError("data needs X in memory: give an array or a sparse matrix")
