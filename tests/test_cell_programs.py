@@ -150,6 +150,29 @@ def test_usages_of_other_cells_by_definition(done, tmp_path):
         cells.transform(other.X)
 
 
+def test_too_few_cells_and_duplicate_genes_are_refused(done):
+    found, adata = done
+    for count in (0, 1):
+        with pytest.raises(ValueError, match=f"adata has {count} cells, but the standard deviations of genes need at"):
+            found.at(3).transform(adata[:count].copy())
+    twice = adata.copy()
+    twice.var_names = ["MALAT1", *twice.var_names[:-1]]
+    with pytest.raises(ValueError, match=r"'MALAT1' of adata occurs more than once: .* adata\.var_names_make_unique"):
+        found.at(3).transform(twice)
+
+
+def test_wrong_numbers_of_programs_and_genes_are_refused(done):
+    cells = done[0].at(3)
+    for program in (0, 4, 1.5, "1", [1], None):
+        with pytest.raises(ValueError, match="give a number from 1 to 3, as in the tables"):
+            cells.features(program)
+    for count in (0, -1, 1.5, "1"):
+        with pytest.raises(ValueError, match="give a whole number of at least 1"):
+            cells.features(1, count)
+        with pytest.raises(ValueError, match="give a whole number of at least 1"):
+            cells.top_genes(count)
+
+
 def test_anndata_is_refused_where_a_matrix_is_expected(done):
     _, adata = done
     with pytest.raises(TypeError, match="X is an AnnData: give its X or a layer"):

@@ -87,7 +87,7 @@ def test_every_option_of_every_recipe_is_there():
     """A new parameter of a recipe or of SparseNMF needs a line in ``cli/model_options.py``."""
     assert set(RECIPES) == set(KNOWN)
     own = {"X", "n_components", "sparsity", "callback", "observed"}  # NaN says it, in a file
-    own |= {"weights", "sample_weight", "feature_weight", "negative"}  # only in Python: files hold nonnegative values
+    own |= {"weights", "sample_weight", "feature_weight"}  # options of the command, not of the model
     of_recipes = {name for recipe in KNOWN.values() for name in inspect.signature(recipe).parameters}
     of_model = set(pw.SparseNMF().get_params())
     by_hand = {"checkpoint", "checkpoint_every", "resume_from", "recipe", "recipe_params", "verbose"}
@@ -156,6 +156,18 @@ def test_weights_from_files(here, X, rng):
         np.testing.assert_allclose(pw.load("w.pw").components_, model.fit(X, **given).components_, atol=1e-9)
 
 
+def test_names_decide_on_the_order_of_weights(here, X, rng):
+    weights = rng.random(X.shape)
+    samples, features = (tuple(f"{what}{i}" for i in range(n)) for what, n in zip("sf", X.shape, strict=True))
+    convert(Table(X, "made up", "nowhere", samples, features), here / "named.csv")
+    rows, columns = (rng.permutation(n) for n in X.shape)
+    shuffled = tuple(samples[i] for i in rows), tuple(features[j] for j in columns)
+    convert(Table(weights[np.ix_(rows, columns)], "made up", "nowhere", *shuffled), here / "weights.csv")
+    assert main(["fit", "named.csv", "-r", "3", "--out", "w.pw", "--weights", "weights.csv", *QUICK]) == 0
+    expected = pw.SparseNMF(3, max_iter=15, tol=0, random_state=0).fit(X, weights=weights)
+    np.testing.assert_allclose(pw.load("w.pw").components_, expected.components_, atol=1e-9)
+
+
 def test_negative_entries_from_files(here, X):
     np.save("noise.npy", X - 0.1)
     assert main(["fit", "noise.npy", "-r", "3", "--negative", "allow", *QUICK]) == 0
@@ -164,6 +176,19 @@ def test_negative_entries_from_files(here, X):
     np.testing.assert_allclose(model.components_, fitted.components_, atol=1e-9)
     assert main(["transform", "noise.pw", "noise.npy", "--out", "a.npy", "-q"]) == 0
     np.testing.assert_allclose(np.load("a.npy"), model.activations_, atol=1e-9)
+
+
+def test_tables_with_negative_entries_are_fitted_shown_and_grouped(here, X):
+    convert(Table(X, "made up", "nowhere"), here / "noise.csv")
+    text = (here / "noise.csv").read_text().splitlines()
+    first, _, rest = text[1].partition(",")
+    (here / "noise.csv").write_text("\n".join([text[0], f"{first},-0.5,{rest.partition(',')[2]}", *text[2:]]))
+    assert main(["fit", "noise.csv", "-r", "3", "--negative", "allow", *QUICK]) == 0
+    assert main(["show", "noise.pw", "--data", "noise.csv", "--html", "noise.html"]) == 0
+    runs = ["--ranks", "2", "--runs", "2", "--seed", "0", "--at", "2", "--out", "found.pw", "-q"]
+    assert main(["consensus", "noise.csv", *runs]) == 1
+    assert main(["consensus", "noise.csv", "--negative", "allow", *runs]) == 0
+    assert pw.load("found-2.pw").negative == "allow"
 
 
 def test_constrained_activations_at_the_command_line(here, X):

@@ -354,6 +354,12 @@ def test_a_column_of_words_is_named(X):
         fitted(table)
 
 
+def test_columns_of_the_same_name_are_named(X):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"the feature name 'a' of X occurs more than once: make the names unique$"):
+        fitted(pandas.DataFrame(X[:, :3], columns=["a", "b", "a"]))
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_transposed_data_is_recognised(X, form):
     model = fitted(X)

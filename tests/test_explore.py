@@ -79,6 +79,11 @@ def test_levels_agree_with_fits_of_their_own(X, found):
         assert error <= 1.02 * alone.relative_error
 
 
+def test_levels_of_an_exact_fit_settle():
+    found = pw.explore(np.zeros((9, 8)), 3, [0.3, 0.6], random_state=0)
+    assert [result.n_iter for result in found.results] == [along.LAST, along.LAST]
+
+
 def test_components_are_matched_from_level_to_level(found):
     for (_, one), (_, other) in pairwise(in_order(found)):
         pairs = pw.match_parts(one.components, other.components)

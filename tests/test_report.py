@@ -394,6 +394,15 @@ def test_show_compares_models_and_reads_samples(saved, model, tmp_path, monkeypa
     assert main(["show", str(saved), "other.pw", "--html", "other.pw", "--force"]) in (1, 2)
 
 
+def test_samples_with_negative_entries(rng):
+    X = rng.random((12, 9)) - 0.1
+    options = {"negative": "allow", "random_state": 0}
+    for fitted in (pw.SparseNMF(2, **options).fit(X), pw.ssnmf(X, 2, **options)):
+        assert "12 samples × 9 features" in pw.report(fitted, data=X)
+    with pytest.raises(ValueError, match="Negative values in data"):
+        pw.report(pw.SparseNMF(2, random_state=0).fit(np.abs(X)), data=X)
+
+
 def test_fit_records_its_provenance(tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", rng.random((SAMPLES, FEATURES)))

@@ -50,7 +50,8 @@ OPTIONS: dict[str, Flag] = {
     "features_per_part": Flag(int, "largest number of nonzero features of a component, instead of a sparsity"),
     "holdout": Flag(float, "share of samples and features to hold out for a held-out error", "none"),
     "init": Flag(("random", "samples", "nndsvd", "auto"), "starting points", "random"),
-    **{name: FLAGS[name] for name in ("max_iter", "tol", "missing", "n_threads", "memory_limit", "random_state")},
+    **{name: FLAGS[name] for name in ("max_iter", "tol", "missing", "negative")},
+    **{name: FLAGS[name] for name in ("n_threads", "memory_limit", "random_state")},
 }
 
 

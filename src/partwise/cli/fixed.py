@@ -48,13 +48,19 @@ def read_weights(options: argparse.Namespace, table: Table) -> dict[str, Any]:
                 found[name] = one_weight_each(path, names[name], counts[name], table.source, name)
             else:
                 file = read_whole(path, options.mask)
-                file = file.transposed() if options.transpose else file
-                found[name] = with_features(file, table.feature_names or (), table.shape[1], table.source)
+                found[name] = one_weight_per_entry(file.transposed() if options.transpose else file, table)
             shape = (counts[name],) if name in counts else table.shape
             checked_weights(found[name], shape, name, np.dtype(float))
         except ValueError as error:
             raise UsageError(error) from error
     return found
+
+
+def one_weight_per_entry(file: Table, table: Table) -> Any:
+    """The weights in a file like the data. If both have names, these decide on the order of features and samples."""
+    ordered = with_features(file, table.feature_names or (), table.shape[1], table.source)
+    by_sample = replace(file, X=ordered, feature_names=None).transposed()
+    return with_features(by_sample, table.sample_names or (), table.shape[0], table.source, "samples").T
 
 
 def one_weight_each(path: Path, names: Sequence[str] | None, count: int, source: str, option: str) -> Any:

@@ -19,7 +19,8 @@ def provenance(options: argparse.Namespace, table: Table) -> dict[str, str]:
     from ..pages.provenance import described, versions
 
     facts = {"versions": versions(), "source": visible(table.source)}
-    data = as_data(table.X, as_bytes(options.memory_limit, "memory_limit"), missing=True)
+    limit, signed = as_bytes(options.memory_limit, "memory_limit"), options.negative == "allow"
+    data = as_data(table.X, limit, missing=True, signed=signed)
     if isinstance(data, Matrix):  # another pass over a large file would take long
         facts["data"] = described(data)
     return facts | repeating(options)

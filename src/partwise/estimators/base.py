@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
 from ..engine.blocks import Block
-from ..engine.names import named, shared_places
+from ..engine.names import check_unique, named, shared_places
 from ..engine.origins import Brain
 from ..engine.solving import Solved, SolvedInChunks, solve_activations
 from ..engine.validation import as_bytes, as_choice, as_loss, as_missing, as_signed, warn_user
@@ -189,6 +189,8 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
     ) -> Matrix | Chunked:
         """Validate X. Data on disk are not loaded."""
         check_kind(X)
+        if hasattr(X, "columns"):  # a data frame
+            check_unique([str(name) for name in X.columns], "X")
         limit = as_bytes(self.memory_limit, "memory_limit")
         missing = as_missing(self.missing)
         signed = as_signed(self.negative)

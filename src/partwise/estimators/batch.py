@@ -61,8 +61,8 @@ class SparseNMF(CallbackSupport, Parts):
         components then carry the scale. For the recipe "ssnmf".
     max_activation : float, optional
         An upper bound of all activations, also in `transform`. Each component is multiplied such that its largest
-        activation in the fit is ``max_activation``, except ``fixed_components``, for which the bound is a constraint.
-        For the recipe "ssnmf".
+        activation in the last iteration is ``max_activation``, except ``fixed_components``, for which the bound is a
+        constraint. For the recipe "ssnmf".
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
         loss is kept. Checkpoints need ``n_init=1``.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data import Chunked, Matrix, as_data
+from ..data import Chunked, Matrix, as_data, is_lazy
 from ..engine.metrics import match_parts
 from ..engine.origins import Sound
 from ..engine.summary import Model, Summary, summary
@@ -90,7 +90,7 @@ def report(
     named = as_named(model, labels) if several else [("", summary(model))]  # type: ignore[arg-type]
     models = [*model.values()] if isinstance(model, Mapping) else [*model] if several else [model]  # type: ignore[misc]
     given: dict[str, Any] = {"feature_names": feature_names, "sample_names": sample_names}
-    top, X = as_count(top, "top"), None if data is None else as_samples(data)
+    top, X = as_count(top, "top"), None if data is None else as_samples(data, models)
     shown = []
     for k, (_, known) in enumerate(named):
         if activations is not None:
@@ -121,9 +121,11 @@ def is_model(value: object) -> bool:
     return any(hasattr(value, name) for name in ("components_", "components"))
 
 
-def as_samples(data: Any) -> Matrix:
-    """X, of which pictures of samples are drawn."""
-    found = as_data(data, missing=True)
+def as_samples(data: Any, models: Sequence[Any]) -> Matrix:
+    """X, of which pictures of samples are drawn. It may have negative entries, unless the models refuse them."""
+    otherwise = "error" if is_lazy(data) else "allow"  # a Result does not tell
+    signed = any(getattr(model, "negative", otherwise) == "allow" for model in models)
+    found = as_data(data, missing=True, signed=signed)
     if isinstance(found, Chunked):
         raise ValueError("data needs X in memory: give an array or a sparse matrix")
     return found

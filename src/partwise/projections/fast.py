@@ -28,10 +28,8 @@ SAMPLE_ABOVE, SAMPLE_STEP = 4096, 32  # the first guess for a long vector is the
 
 def sparse_opt_fast(b: Vector, k: float, near: Vector | None, out: Vector) -> None:
     """Write to ``out`` the y in S_k that maximises bᵀy. ``out`` may be ``near``."""
-    if near is not None and np.may_share_memory(
-        near, out
-    ):  # a fast solution that fails is written before that is known
-        near = near.copy()
+    if near is not None and np.may_share_memory(near, out):
+        near = near.copy()  # a fast solution that fails is written before that is known
     if k == 1 or math.isnan(solve(b, k, out, first_guess(b, k))):  # k = 1: exactly one nonzero
         sparse_opt_select(b, k, near, out)
 

@@ -33,7 +33,7 @@ class Request(ABC):
 
     @property
     def cost(self) -> float:
-        """What an answer costs. Others wait with costly requests until all that cost less are answered."""
+        """What an answer costs. The cheapest requests are answered first."""
         return 0.0
 
     @abstractmethod

@@ -123,7 +123,7 @@ def consensus(
     wanted_shape = as_shape(sparsity, features_per_part)
     share, divergence = None if holdout is None else as_share(holdout), as_loss(loss)
     if divergence and share is not None:
-        raise ValueError(f"holdout={share:g} needs the squared loss: omit it, or use select(loss={loss!r})")
+        raise ValueError(f"holdout={share:g} needs the squared loss: omit it, or compare ranks by select")
     as_verbosity(verbose)
     matrix, samples, features = named(X)
     allowed = as_allowed(missing, negative)

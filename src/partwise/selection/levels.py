@@ -21,7 +21,7 @@ from ..engine.validation import as_columns
 from ..projections import Hoyer
 from ..runtime.interrupts import interrupts
 
-LAST, SETTLED = 4, 5e-4  # a level has settled if its last iterations lower the error by less than this share
+LAST, SETTLED = 4, 5e-4  # a level has settled if its last iterations lower the error by at most this share
 
 
 class FitAt(Protocol):
@@ -43,7 +43,7 @@ class ErrorSettled:
     def __call__(self, iteration: Iteration) -> bool:
         self.errors.append(iteration.relative_error)
         before = self.errors[-1 - LAST] if len(self.errors) > LAST else np.inf
-        return before - self.errors[-1] < SETTLED * self.errors[-1]
+        return before - self.errors[-1] <= SETTLED * self.errors[-1]
 
 
 @dataclass(frozen=True)

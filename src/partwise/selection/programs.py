@@ -14,7 +14,7 @@ from ..data import Chunked, Matrix
 from ..engine.metrics import specificity
 from ..engine.solving import solve_activations
 from ..engine.summary import summary
-from ..engine.validation import as_columns
+from ..engine.validation import as_columns, as_count
 from ..projections import AtMost
 from ..statistics import Array, as_factor
 from .clustering import check_kept, clustered, local_density, medians, neighbours, silhouette, unit_rows
@@ -107,6 +107,7 @@ class Programs:
 
         if not isinstance(program, int | np.integer) or not -self.rank <= program < self.rank:
             raise ValueError(f"program={program!r}: give a number from 0 to {self.rank - 1}")
+        top = None if top is None else as_count(top, "top")
         weight, specific = self.components[program], self.specificity[program]
         which = np.flatnonzero(weight)
         keys = (weight[which], specific[which]) if self.feature_names is not None else (weight[which],)

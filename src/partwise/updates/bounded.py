@@ -1,7 +1,7 @@
 """Exact least squares with bounds: 0 ≤ a ≤ u.
 
-This is a mixture with darkness. Divided by 2Σu, the entries of a row sum to at most ½. A component of zeros takes what
-they leave of 1, so that they are shares with upper bounds, and `simplex` solves for them.
+This is a special case of rows on the simplex. Divided by 2Σu, the entries of a row sum to at most ½. With an additional
+component of zeros, whose entry is the rest, each row sums to 1, and `simplex` solves for shares with upper bounds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..projections import Bounded
+from ..projections import Bounded, Nonnegative
 from ..runtime.threads import LEAST, in_parts
 from ..statistics import Array, Stats
-from .interface import Sets, State, Update
+from .interface import Columns, Sets, State, Update
 from .pivot import SWEEPS, work_arrays
 from .sequential import Sequential
 from .simplex import UNREACHED, rows_of_sum_one
@@ -24,7 +24,8 @@ from .simplex import UNREACHED, rows_of_sum_one
 class WithinBounds(Update):
     """Solve min ½·aᵀGa − cᵀa over 0 ≤ a ≤ u exactly, for every row a of the factor.
 
-    A row is improved from where it is. Those of a factor of zeros start from a few sweeps.
+    A row is improved from where it is. Rows of a factor of zeros start from a few sweeps without the bounds, which
+    need no projection in Python for each column.
     """
 
     separable: ClassVar[bool] = True
@@ -33,7 +34,7 @@ class WithinBounds(Update):
         """Replace ``factor`` by the solution. Columns whose component is zero do not change."""
         upper = upper_bounds(sets)
         if not factor.any():
-            factor, _ = Sequential(SWEEPS)(factor, stats, sets, {})
+            factor, _ = Sequential(SWEEPS)(factor, stats, Columns.same(Nonnegative(), len(upper)), {})
         gram = np.pad(stats.divisors(float), (1, 0))
         used, scale = gram.diagonal()[1:] > 0, 2 * upper.sum()
         most = np.concatenate([[UNREACHED], upper / scale])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from partwise.engine.validation import as_choice, warn_user
+from partwise.engine.names import check_unique
+from partwise.engine.validation import as_choice, as_count, warn_user
 from partwise.estimators import SparseNMF
 from partwise.io.h5ad import gene_mask
 from partwise.io.table import Table
@@ -21,7 +22,7 @@ from partwise.selection.clustering import as_threshold
 from partwise.selection.programs import as_model
 from partwise.selection.search import as_ranks
 
-from .counts import Prepared, as_counts, deviations, matrix_in, prepared, scaled_columns
+from .counts import UNIQUE, Prepared, as_counts, deviations, matrix_in, prepared, scaled_columns
 from .tables import Tables, of_rows, tables
 
 REFITS = ("exact", "cnmf")
@@ -66,6 +67,7 @@ class CellPrograms:
 
     def top_genes(self, n: int = 100) -> pd.DataFrame:
         """The marker genes of each program by score, best first: a column per program."""
+        n = as_count(n, "n")
         ranked = {j: scores.sort_values(ascending=False).index[:n] for j, scores in self.scores.iterrows()}
         return pd.DataFrame(ranked)
 
@@ -75,7 +77,7 @@ class CellPrograms:
         Programs are numbered from 1, as in the tables. Each gene has its ``weight``, its ``specificity`` and its marker
         ``score``.
         """
-        if program not in self.scores.index:
+        if not isinstance(program, int | np.integer) or program not in self.scores.index:
             raise ValueError(f"program={program!r}: give a number from 1 to {self.programs.rank}, as in the tables")
         found = self.programs.features(int(program) - 1, top)
         found["score"] = self.scores.loc[program, found.index]
@@ -88,15 +90,16 @@ class CellPrograms:
         return as_model(starcat.to_numpy(), np.asarray(starcat.columns, dtype=object))
 
     def transform(self, adata: Any, *, layer: str | None = None, check_counts: bool = True) -> pd.DataFrame:
-        """Usages of these programs in other cells, as in starCAT, but exactly. Rows sum to 1.
+        """Usages of these programs in other cells, as in starCAT, but exactly.
 
-        The raw counts of each gene are divided by their standard deviation over the other cells. Genes are matched by
-        name; a warning says how many are missing.
+        Rows sum to 1, except for cells without any counts of these genes. The counts of each gene are divided by their
+        standard deviation over the other cells: transform all cells of a data set at once. Genes are matched by name; a
+        warning says how many are missing.
 
         Parameters
         ----------
         adata : AnnData
-            Raw counts of other cells.
+            Raw counts of two or more other cells.
         layer : str, optional
             Layer with the counts, instead of ``adata.X``.
         check_counts : bool
@@ -107,6 +110,12 @@ class CellPrograms:
         DataFrame of shape (cells, rank)
         """
         counts = as_counts(matrix_in(adata, layer, "reference.transform"), check_counts).astype(float)
+        if counts.shape[0] < 2:
+            raise ValueError(
+                f"adata has {counts.shape[0]} cells, but the standard deviations of genes need at least 2: transform "
+                "cells of the same data set together"
+            )
+        check_unique([str(name) for name in adata.var_names], "adata", UNIQUE)
         scaled = scaled_columns(counts, deviations(counts))
         table: Any = Table(scaled, "scaled counts", "adata", tuple(adata.obs_names), tuple(adata.var_names))
         usage = of_rows(self.reference.transform(table, align="names"))

@@ -21,6 +21,7 @@ from partwise.statistics import Array
 MILLION = 1e6
 BLOCK = 2**20  # stored values in a block, so that temporary arrays are small
 TOP = 20  # genes of highest mean, for the expected variance
+UNIQUE = "for example by adata.var_names_make_unique()"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def prepared(
 ) -> Prepared:
     """Prepare raw ``counts`` (cells × genes). ``only``: names of the genes to factorize, instead of choosing them."""
     cells, genes = (np.array([str(name) for name in names], dtype=object) for names in (cells, genes))
-    check_unique(genes, "the counts", "for example by adata.var_names_make_unique()")
+    check_unique(genes, "the counts", UNIQUE)
     counts = as_counts(counts, check_counts)
     totals = np.asarray(counts.sum(axis=1, dtype=float)).ravel()
     check_filled(totals, cells, "cells", "cells")
