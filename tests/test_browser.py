@@ -241,7 +241,7 @@ def numbers(driver, name):
 def test_explorer_loads_and_is_quiet(driver, explored, kind):
     opened(driver, explored, kind, "#s=0.7&part=1&sample=3")
     assert len(driver.find_elements(By.CSS_SELECTOR, ".card")) == 4
-    assert driver.title == (EVIL if kind == "images" else "4 components at 3 sparsities")
+    assert driver.title == (EVIL if kind == "images" else "Sparsity explorer")
     assert [panel.is_displayed() for panel in driver.find_elements(By.CSS_SELECTOR, ".panel")] == [True, True]
     quiet(driver)
 

@@ -161,7 +161,7 @@ def explore(
         "call": call("partwise.explore", asked, seed).replace("(", "(X, ", 1),
         **(provenance or {}),
     }
-    heading = quoted(title if title is not None else default_title(known.n_components, len(levels)))
+    heading = quoted("Sparsity explorer" if title is None else title)
     page = page_of(data, fits, errors, known, look, heading, facts)
     if path is not None:
         with replacing(path) as fresh:
@@ -171,12 +171,6 @@ def explore(
         held = np.array([e for e, (asked, _) in zip(errors, fits.in_order(), strict=True) if asked is not None])
     found = np.array([fit.relative_error for fit in fits.results])
     return Exploration(fits.sparsities, fits.results, fits.free, fits.natural, found, held, page)
-
-
-def default_title(components: int, levels: int) -> str:
-    """What the page shows, for example ``16 components at 15 sparsities``."""
-    found = f"{components} component{'' if components == 1 else 's'}"
-    return f"{found} at {levels} {'sparsity' if levels == 1 else 'sparsities'}"
 
 
 def check_page(path: object, title: object, provenance: object) -> None:
