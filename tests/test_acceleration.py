@@ -23,8 +23,7 @@ def pace(request, monkeypatch):
     if request.param == "eager":
         for name, value in EAGER.items():
             monkeypatch.setattr(accelerated, name, value)
-        monkeypatch.setattr(accelerated.AcceleratedFit, "momentum", accelerated.Momentum(cap=EAGER["CAP"]))
-        monkeypatch.setattr(accelerated.AcceleratedChunkedFit, "momentum", accelerated.Momentum(cap=EAGER["CAP"]))
+        monkeypatch.setattr(accelerated.Extrapolating, "momentum", accelerated.Momentum(cap=EAGER["CAP"]))
     return request.param
 
 

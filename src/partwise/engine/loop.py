@@ -16,7 +16,8 @@ from ..runtime.compiled import clock
 from ..runtime.interrupts import interrupts
 from ..runtime.threads import fitting_threads
 from ..runtime.together import single
-from .accelerated import AcceleratedChunkedFit, AcceleratedFit
+from .accelerated import AcceleratedFit
+from .accelerated_chunks import AcceleratedChunkedFit
 from .blocks import Block
 from .checkpoint import Checkpoint, Resumed
 from .chunked_fit import ChunkedFit, TrialChunkedFit
