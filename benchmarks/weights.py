@@ -52,10 +52,12 @@ def compare(share: float, sparsity: float | None, seeds: int, n: int, m: int, r:
         there = np.flatnonzero(fit.losses <= losses[seed, 0])
         reached[seed] = spent * fit.times[there[0]] / fit.times[-1] if there.size else np.nan
     (em_loss, loss), (em_seconds, second) = losses.mean(axis=0), seconds.mean(axis=0)
+    found = reached[np.isfinite(reached)]
+    until = found.mean() if found.size else np.nan
     lower, same = int((losses[:, 1] <= 1.001 * losses[:, 0]).sum()), int((ends[:, 1] <= 1.0001 * ends[:, 0]).sum())
     return (
         f"{share:>8.0%}{sparsity!s:>10}{em_loss:>12.4g}{loss:>12.4g}{em_seconds:>10.3f}{second:>12.3f}"
-        f"{lower:>7} of {seeds}{np.isfinite(reached).sum():>4} of {seeds}{np.nanmean(reached):>10.3f}"
+        f"{lower:>7} of {seeds}{found.size:>4} of {seeds}{until:>10.3f}"
         f"{same:>7} of {seeds}"
     )
 
