@@ -27,7 +27,7 @@ from ..updates import Columns, Kept, Known, Partly, Sequential, Sets, Update
 ShortFit = Callable[[Factors, Sequence[Block], int], Job[Factors]]  # factors, blocks, iterations → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
-SAMPLES, ENTRIES = 500, 2**21  # the default start looks at so many samples, or at so many entries of X
+SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
 FREE = {10: 0.0, 20: 0.1, 60: np.inf}  # iterations without the constraint, enough for a sparsity above theirs by this
 SETTLED = 0.2  # the tolerance of these iterations
