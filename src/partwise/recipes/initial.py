@@ -18,6 +18,7 @@ from ..engine.options import Keywords
 from ..engine.result import Result
 from ..engine.running import give_unit_norm
 from ..engine.starts import Factors, Given, scale_to, starting_factors
+from ..engine.stopping import Callback
 from ..engine.validation import as_bytes, as_jobs
 from ..runtime.compiled import clock
 from ..runtime.threads import fitting_threads
@@ -177,11 +178,13 @@ class Starting:
         """Return the function that runs the short fits of a start; after Ctrl-C or max_time, it leaves them out."""
         few = {name: limits[name] for name in ("max_time", "n_threads")} | {"tol": SETTLED} | changes
 
-        async def short(factors: Factors, blocks: Sequence[Block], iterations: int) -> Factors:
+        async def short(
+            factors: Factors, blocks: Sequence[Block], iterations: int, callback: Callback | None = None
+        ) -> Factors:
             over = few["max_time"] is not None and clock() - self.started >= few["max_time"]
             if interrupted or over:
                 return factors
-            return (await fit(factors, blocks, max_iter=iterations, **few)).factors
+            return (await fit(factors, blocks, max_iter=iterations, callback=callback, **few)).factors
 
         return short
 

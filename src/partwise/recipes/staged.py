@@ -19,17 +19,19 @@ from ..engine.blocks import Block
 from ..engine.running import give_unit_norm
 from ..engine.solving import Solved, solve_activations
 from ..engine.starts import Factors, Given, Knowledge
-from ..projections import Hoyer, HoyerBetween, Nonnegative, hoyer_sparsity
+from ..engine.stopping import Iteration
+from ..projections import Hoyer, HoyerBetween, Nonnegative, Projection, hoyer_sparsity
 from ..runtime.together import Job
-from ..statistics import as_factor, gram
+from ..statistics import Array, as_factor, gram
 from ..updates import Columns, Kept, Known, Partly, Sequential, Sets, Update
 
-ShortFit = Callable[[Factors, Sequence[Block], int], Job[Factors]]  # factors, blocks, iterations → factors
+ShortFit = Callable[..., Job[Factors]]  # factors, blocks, number of iterations, callback → factors
 Start = Callable[[str, Sequence[Sets]], Factors]
 
 SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
-FREE = {10: 0.0, 20: 0.1, 60: np.inf}  # iterations without the constraint, enough for a sparsity above theirs by this
+CHECKS, LONGEST = (10, 20), 120  # iterations without the constraint: the first ones after which they may end, and all
+LITTLE, MOST = 0.1, 0.7  # they go on if the constraint would remove a share of the components between these
 SETTLED = 0.2  # the tolerance of these iterations
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
 
@@ -47,22 +49,24 @@ async def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Facto
 async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     """Initial factors for two blocks, of which one has sparse columns.
 
-    A few iterations without the constraint lead from samples to components whose sparsity is known, and more if that
-    is below the requested one. Different levels go to the components that they suit best.
+    Ten iterations without the constraint lead from samples to components. They go on while the constraint would remove
+    much of the components, but not if it would remove most of them: then all starts end alike. Different levels go to
+    the components that they suit best.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
-    asked = levels(sets[mode])
     listed = differ([sets[mode][j] for j in range(len(sets[mode])) if j not in sets[mode].kept])
-    highest = np.inf if listed else max(asked.values())
     free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
-    factors = start("samples", [b.sets for b in free])
-    done = 0
-    for iterations, more in FREE.items():
-        factors, done = await fit(factors, free, iterations - done), iterations
-        found = np.nan_to_num(hoyer_sparsity(factors[mode][:, [*asked]], axis=0))
-        if highest <= np.median(found) + more:
-            break
+    shares: list[float] = []
+
+    def enough(now: Iteration) -> bool:
+        if listed or now.n_iter not in CHECKS:
+            return False
+        shares.append(removed(now.factors[mode], sets[mode]))
+        soon = 2 * shares[-1] - shares[0]  # at its present speed
+        return not LITTLE < soon < MOST
+
+    factors = await fit(start("samples", [b.sets for b in free]), free, LONGEST, enough)
     return projected(assigned(with_unit_columns(factors, sets, mode), sets, mode), blocks)
 
 
@@ -114,6 +118,20 @@ def levels(sets: Sets) -> dict[int, float]:
     return {j: level for j, level in found.items() if level is not None}
 
 
+def removed(factor: Array, sets: Sets) -> float:
+    """The share of a component that its set removes, on average. It counts where sparsity must rise."""
+    asked = levels(sets)
+    rising = [j for j, level in asked.items() if np.nan_to_num(hoyer_sparsity(factor[:, j])) < level]
+    return sum(1 - likeness(factor[:, j], sets[j]) ** 2 for j in rising) / len(asked)
+
+
+def likeness(column: Array, one: Projection) -> float:
+    """The cosine of a column and the nearest point of a set to it, as a unit vector; 1 for a column of zeros."""
+    unit = column.astype(float) / (float(np.linalg.norm(column.astype(float))) or 1.0)
+    nearest = np.asarray(one(unit), dtype=float)
+    return float(unit @ nearest) / (float(np.linalg.norm(nearest)) or 1.0) if unit.any() else 1.0
+
+
 def differ(some: Sequence[object]) -> bool:
     """Whether these are not all equal."""
     return any(one != some[0] for one in some[1:])
@@ -146,7 +164,6 @@ def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
     if not differ([sets[mode][j] for j in free.tolist()]):
         return factors
     sizes = np.prod([gram(f).diagonal() for f in factors], axis=0)
-    norms = np.linalg.norm(factors[mode], axis=0)
     costs = np.zeros((len(free), len(free)))
     done: list[int] = []
     for i in free.tolist():
@@ -156,10 +173,7 @@ def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
             continue
         done.append(same[0])
         for row, j in enumerate(free.tolist()):
-            unit = factors[mode][:, j].astype(float) / max(norms[j], np.finfo(float).tiny)
-            nearest = np.asarray(one(unit), dtype=float)
-            fitted = float(unit @ nearest) / max(float(np.linalg.norm(nearest)), np.finfo(float).tiny)
-            costs[row, same] = sizes[j] * (1 - fitted**2)
+            costs[row, same] = sizes[j] * (1 - likeness(factors[mode][:, j], one) ** 2)
     rows, places = linear_sum_assignment(costs)
     order = np.arange(len(sets[mode]))
     order[free[places]] = free[rows]
