@@ -11,7 +11,7 @@ Problems", 1974, chapter 23.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from .interface import Sets, State, Update, require_nonnegative
 from .sequential import sweep_rows
 
 SWEEPS = 12  # for an initial guess
+ROWS = 2**14  # rows that are solved at a time
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,25 @@ class Pivot(Update):
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Replace ``factor`` by the solution."""
         require_nonnegative(sets, "Pivot")
-        cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
-        used = scale > 0
-        guess = factor if factor.any() else swept(cross, gram) * scale
-        solution = np.divide(guess, scale, out=np.zeros(factor.shape), where=used)
-        unsolved = np.ones(len(factor), dtype=bool)
-        order = np.lexsort(np.packbits(solution > 0, axis=1).T)  # equal supports are adjacent
-        solve_rows(solution, cross, gram, order, unsolved, *work_arrays(len(gram)))
-        if unsolved.any():
-            grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *work_arrays(len(gram)))
-        factor[...] = np.where(used, solution * scale, factor)
+        known = bool(factor.any())
+        for first in range(0, len(factor), ROWS):  # several copies of some rows only
+            rows = slice(first, first + ROWS)
+            solve(factor[rows], replace(stats, cross=stats.cross[rows]), known)
         return factor, state
+
+
+def solve(factor: Array, stats: Stats, known: bool) -> None:
+    """Replace rows of a factor by the solution. ``known``: their support is the initial guess."""
+    cross, gram, scale = stats.normalised()  # so that the scale of the components does not matter
+    used = scale > 0
+    guess = factor if known else swept(cross, gram) * scale
+    solution = np.divide(guess, scale, out=np.zeros(factor.shape), where=used)
+    unsolved = np.ones(len(factor), dtype=bool)
+    order = np.lexsort(np.packbits(solution > 0, axis=1).T)  # equal supports are adjacent
+    solve_rows(solution, cross, gram, order, unsolved, *work_arrays(len(gram)))
+    if unsolved.any():
+        grow_support(solution, cross, gram, np.flatnonzero(unsolved), len(gram), *work_arrays(len(gram)))
+    factor[...] = np.where(used, solution * scale, factor)
 
 
 def swept(cross: Array, gram: Array) -> Array:
