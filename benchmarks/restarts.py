@@ -5,10 +5,10 @@
 Fits from ten starts to blood cells (3,774 × 16,791 genes, log-normalised, sparse, rank 20), as they are, as a dense
 array, and as files that are read in chunks, with the same number of iterations each. One thread. Single fits and shared
 ones alternate, and the script prints medians of the shares over three rounds: of CPU time, and of wall time, in which a
-file has to be waited for. "file" is a dense .npy file; if it is "not cached", the operating system forgets it after each
-read, as it does with a file larger than memory. The .h5ad files contain a sparse matrix, and are read as if it did not
-fit into memory. The largest difference of factors after 20 iterations is relative to their largest entry. The cells are
-read from the folder given by PARTWISE_DATA, or from the user's cache.
+file has to be waited for. "file" is a dense .npy file; if it is "not cached", the operating system forgets it after
+each read, as it does with a file larger than memory. The .h5ad files contain a sparse matrix, and are read as if it did
+not fit into memory. The largest difference of factors after 20 iterations is relative to their largest entry. The cells
+are read from the folder given by PARTWISE_DATA, or from the user's cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-sys.path[:] = [p for p in sys.path if Path(p).resolve() != Path(__file__).parent]  # Dask looks for a module "sparse"
+if sys.path[0] == str(Path(__file__).parent):
+    del sys.path[0]  # Dask, which AnnData imports, would take sparse.py of this folder for a library
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds experiments/
 
 import partwise as pw

@@ -63,10 +63,7 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     ],
     "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],
     "restarts": [
-        (
-            r"^(?:sparse|dense|file|\.h5ad)(?:, [a-z ]+)? +3 starts together: # of the CPU time of .*, # of the wall time",
-            6,
-        ),
+        (r"^(?:sparse|dense|file|\.h5ad)[a-z, ]* 3 starts together: # of the CPU time of .*, # of the wall time", 6),
         (r"factors differ by (?:0\.0e\+00|\d\.\de-(?:09|[1-9]\d))$", 6),
     ],
     "scaling": [

@@ -40,7 +40,7 @@ KINDS = {
     "csr": lambda X: (sp.csr_array(X * (X > 0.3)), {}),
     "csc": lambda X: (sp.csc_array(X * (X > 0.3)), {}),
     "file": lambda X: (Watched(X), {"memory_limit": seven(X)}),
-    "file with many zeros": lambda X: (Watched(np.where(X < np.quantile(X, 0.95), 0, X)), {"memory_limit": seven(X)}),
+    "file with many zeros": lambda X: (Watched(np.where(np.quantile(X, 0.95) > X, 0, X)), {"memory_limit": seven(X)}),
     "missing": lambda X: (np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan), {"missing": "em"}),
     "file with missing": lambda X: (
         Watched(np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan)),
