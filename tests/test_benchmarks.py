@@ -63,8 +63,8 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
     ],
     "recipes": [(r"^  \S.* # # +# # # +\d+ +\d+\.\d\d", 20)],
     "restarts": [
-        (r"^(?:sparse|dense|file|file, not cached) +3 starts together: # of the CPU time of .*, # of the wall time", 4),
-        (r"factors differ by (?:0\.0e\+00|\d\.\de-(?:09|[1-9]\d))$", 4),
+        (r"^(?:sparse|dense|file|\.h5ad)[a-z, ]* 3 starts together: # of the CPU time of .*, # of the wall time", 6),
+        (r"factors differ by (?:0\.0e\+00|\d\.\de-(?:09|[1-9]\d))$", 6),
     ],
     "scaling": [
         (r"^(?:fitted|checked|on Dask) .* chunks: predicted \d+\.\d{4}, measured \d+\.\d{4} s", 6),

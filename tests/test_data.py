@@ -10,6 +10,7 @@ from catalogues import KINDS, dense, locked, one_at_a_time, peak_of, random_fact
 import partwise as pw
 from partwise.data import as_data
 from partwise.data.sparse import LANES, LINE, padded
+from partwise.data.zeros import FEW, DenseChunk
 from partwise.runtime.threads import fitting_threads
 from partwise.statistics import gram
 
@@ -222,3 +223,28 @@ def test_scales_at_the_ends_of_single_precision_are_refused_or_right(form, scale
         direct = np.linalg.norm(X - activations @ result.components) / np.linalg.norm(X)
         assert result.relative_error == pytest.approx(direct, rel=1e-3)
         assert result.relative_error < 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("share", [0.0, 0.05, 1.0])
+def test_chunks_with_few_nonzeros_multiply_only_these(share, form, dtype, rng):
+    X = form(np.where(rng.random((40, 30)) < share, rng.random((40, 30)), 0)).astype(dtype, order="K")
+    chunk = DenseChunk(X, check=False)
+    assert (chunk.nonzeros is not None) == (share < FEW)
+    for mode, along in enumerate((X, X.T)):
+        rests = [np.asfortranarray(rng.random((along.shape[1], r)), dtype=dtype) for r in (2, 90)]
+        for rest, found in zip(rests, chunk.crosses(rests, mode), strict=True):
+            np.testing.assert_allclose(found, along @ rest, rtol=tolerance(dtype))
+            np.testing.assert_allclose(chunk.cross(rest, mode), along @ rest, rtol=tolerance(dtype))
+
+
+def test_as_many_nonzeros_as_allowed(rng):
+    X = np.zeros((10, 20))
+    X.flat[: int(FEW * X.size)] = 1
+    assert DenseChunk(X).nonzeros.matrix.nnz == FEW * X.size
+    X[-1, -1] = 1
+    assert DenseChunk(X).nonzeros is None
+    X[:] = 0
+    X[3, 4] = np.nan  # appeared after the first pass: it must not be lost
+    assert np.isnan(DenseChunk(X, check=False).cross(np.ones((20, 1), order="F"), 0)[3, 0])

@@ -40,6 +40,7 @@ KINDS = {
     "csr": lambda X: (sp.csr_array(X * (X > 0.3)), {}),
     "csc": lambda X: (sp.csc_array(X * (X > 0.3)), {}),
     "file": lambda X: (Watched(X), {"memory_limit": seven(X)}),
+    "file with many zeros": lambda X: (Watched(np.where(np.quantile(X, 0.95) > X, 0, X)), {"memory_limit": seven(X)}),
     "missing": lambda X: (np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan), {"missing": "em"}),
     "file with missing": lambda X: (
         Watched(np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan)),
@@ -391,7 +392,7 @@ def test_wide_products_in_panels(X, form, dtype, count, rng, monkeypatch):
     monkeypatch.setattr(sparse, "ENTRIES", 1e-9)
     assert count <= len(data.panels) <= count + 1
     for mode in (0, 1):
-        rests = [np.asfortranarray(rng.random((X.shape[1 - mode], r)), dtype=dtype) for r in (30, 3, 80)]
+        rests = [np.asfortranarray(rng.random((X.shape[1 - mode], r)), dtype=dtype) for r in (30, 3, 180)]
         for found, rest in zip(data.crosses(rests, mode), rests, strict=True):
             np.testing.assert_allclose(found, (X.T if mode else X) @ rest, rtol=1e-4 if dtype == np.float32 else 1e-12)
 

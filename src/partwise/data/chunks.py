@@ -18,6 +18,7 @@ from .dense import DenseData
 from .matrix import Matrix, check_scale
 from .missing import MissingDense
 from .scales import Scales
+from .zeros import DenseChunk
 
 Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
@@ -55,7 +56,7 @@ class Chunked(ABC):
 
     def kind(self) -> type[DenseData]:
         """The class of a dense chunk. Until the first pass is complete, any entry may be missing."""
-        return MissingDense if self.missing and not self.__dict__.get("complete", False) else DenseData
+        return MissingDense if self.missing and not self.__dict__.get("complete", False) else DenseChunk
 
     @property
     def size(self) -> int:

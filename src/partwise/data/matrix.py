@@ -110,13 +110,16 @@ class Matrix(InMemory):
 
     def crosses(self, rests: Sequence[Array], mode: int, fresh: bool = False) -> list[Array]:
         """The products with several matrices, from one pass. They share an array, like `cross`, unless it is fresh."""
-        rest = np.concatenate([r.T for r in rests]).T if len(rests) > 1 else rests[0]  # its columns are contiguous
+        ends = np.cumsum([rest.shape[1] for rest in rests])
         if fresh:
-            out = np.empty((self.shape[mode], rest.shape[1]), dtype=self.dtype, order="F")
+            out = np.empty((self.shape[mode], ends[-1]), dtype=self.dtype, order="F")
         else:
-            out = self.product_array(mode, rest.shape[1])
-        (self.multiply if len(rests) == 1 else self.multiply_wide)(rest, mode, out)
-        return np.split(out, np.cumsum([r.shape[1] for r in rests])[:-1], axis=1)
+            out = self.product_array(mode, ends[-1])
+        if len(rests) == 1:
+            self.multiply(rests[0], mode, out)
+        else:
+            self.multiply_wide(rests, mode, out)
+        return np.split(out, ends[:-1], axis=1)
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         """Yield groups of samples with the same observed features, and the statistics of their activations."""
@@ -155,9 +158,9 @@ class Matrix(InMemory):
     @abstractmethod
     def multiply(self, rest: Array, mode: int, out: Array) -> None: ...
 
-    def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
-        """The same for many columns."""
-        self.multiply(rest, mode, out)
+    def multiply_wide(self, rests: Sequence[Array], mode: int, out: Array) -> None:
+        """The same for several matrices side by side."""
+        self.multiply(np.concatenate([rest.T for rest in rests]).T, mode, out)  # its columns are contiguous
 
     @abstractmethod
     def squared_error(self, factors: Sequence[Array]) -> float: ...

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,11 +17,12 @@ from .protocols import LineGroup, Which
 from .scales import Scales
 
 T = TypeVar("T")
+Panel: TypeAlias = tuple[Array, Array, Array]  # values, indices and starts of compressed rows
 
 LEAST = 256  # compressed rows per thread, at least
 LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
 LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
-WIDTH, PANEL = 40, 3 * 2**16  # columns of a wide product at a time; bytes of their rows that stay in cache
+WIDTH, PANEL = 80, 3 * 2**17  # columns of a wide product at a time; bytes of their rows that stay in cache
 ENTRIES = 16  # of a compressed row in each panel, at least on average
 TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
@@ -75,37 +75,38 @@ class SparseData(Matrix):
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         """Write the product to ``out``. Factors have contiguous columns; each entry of X is met with a whole row."""
-        gathers = self.matrix.format == ("csr", "csc")[mode]
-        add_rows = partial(gather_rows if gathers else scatter_rows, *self.stored, as_rows(rest))
-        add_in_parts(add_rows, self.shape[mode if gathers else 1 - mode], not gathers, out)
+        self._multiply([rest], mode, out, [self.stored])
 
-    def multiply_wide(self, rest: Array, mode: int, out: Array) -> None:
-        """The same for many columns, some at a time, so that their rows of one panel of X stay in cache."""
-        gathers = self.matrix.format == ("csr", "csc")[mode]
-        size = self.shape[mode if gathers else 1 - mode]
-        for first in range(0, rest.shape[1], WIDTH):
-            some = slice(first, first + WIDTH)
-            add_in_parts(partial(self._add_panels, gathers, as_rows(rest[:, some])), size, not gathers, out[:, some])
+    def multiply_wide(self, rests: Sequence[Array], mode: int, out: Array) -> None:
+        """The same for several matrices, some columns at a time, so that their rows of one panel of X stay in cache."""
+        first = 0
+        for some in groups(rests):
+            end = first + sum(rest.shape[1] for rest in some)
+            self._multiply(some, mode, out[:, first:end], self.panels)
+            first = end
 
-    def _add_panels(self, gathers: bool, rest: Array, sums: Array, first: int, end: int) -> None:
-        """Add the products of compressed rows ``first`` to ``end``, panel by panel."""
-        for inner, panel in self.panels:
-            if gathers:
-                gather_rows(*panel.stored, rest[inner], sums, first, end)
-            else:
-                scatter_rows(*panel.stored, rest, sums[inner], first, end)
+    def _multiply(self, rests: Sequence[Array], mode: int, out: Array, panels: Sequence[Panel]) -> None:
+        gathers = self.matrix.format == ("csr", "csc")[mode]
+        add, rows = gather_rows if gathers else scatter_rows, as_rows(*rests)
+
+        def add_panels(sums: Array, first: int, end: int) -> None:
+            for panel in panels:
+                add(*panel, rows, sums, first, end)
+
+        add_in_parts(add_panels, self.shape[mode if gathers else 1 - mode], not gathers, out)
 
     @cached_property
-    def panels(self) -> list[tuple[slice, SparseData]]:
-        """X in panels of columns (of rows, if it is compressed by columns), each a copy, for `multiply_wide`."""
-        by_rows = self.matrix if self.matrix.format == "csr" else self.matrix.T
-        n, m = by_rows.shape
+    def panels(self) -> list[Panel]:
+        """X in panels of columns (of rows, if it is compressed by columns), a copy of `stored` panel by panel."""
+        values, indices, starts = self.stored
+        n, m = self.shape if self.matrix.format == "csr" else self.shape[::-1]
         wanted = m * WIDTH * self.dtype.itemsize // PANEL
-        count = int(max(1, min(wanted, by_rows.nnz // (n * ENTRIES))))
+        count = int(max(1, min(wanted, values.size // (n * ENTRIES))))
         if count == 1:
-            return [(slice(0, m), self)]
-        slices = [slice(first, end) for first, end in pairwise(m * k // count for k in range(count + 1))]
-        return [(inner, SparseData(by_rows[:, inner], check=False)) for inner in slices]
+            return [self.stored]
+        ends = np.array([m * k // count for k in range(1, count + 1)], dtype=indices.dtype)
+        values, indices, starts = in_panels(values, indices, starts, ends)
+        return [(values, indices, starts[n * k : n * (k + 1) + 1]) for k in range(count)]
 
     @cached_property
     def stored(self) -> tuple[Array, Array, Array]:
@@ -162,10 +163,27 @@ def padded(shape: tuple[int, ...], dtype: DType) -> Array:
     return flat[start : start + n * width].reshape(n, width)
 
 
-def as_rows(factor: Array) -> Array:
-    """Return a factor with contiguous, padded rows."""
-    rows = padded(factor.shape, factor.dtype)
-    in_parts(partial(copy_rows, factor, rows), len(factor), LEAST)
+def groups(factors: Sequence[Array]) -> Iterator[list[Array]]:
+    """Yield the columns of several factors, in order, at most WIDTH at a time."""
+    some, room = list[Array](), WIDTH
+    for factor in factors:
+        first = 0
+        while first < factor.shape[1]:
+            some.append(factor[:, first : first + room])
+            first, room = first + some[-1].shape[1], room - some[-1].shape[1]
+            if not room:
+                yield some
+                some, room = [], WIDTH
+    if some:
+        yield some
+
+
+def as_rows(*factors: Array) -> Array:
+    """Return factors side by side, with contiguous, padded rows."""
+    ends = np.cumsum([factor.shape[1] for factor in factors])
+    rows = padded((len(factors[0]), ends[-1]), factors[0].dtype)
+    for factor, end in zip(factors, ends, strict=True):
+        in_parts(partial(copy_rows, factor, rows[:, end - factor.shape[1] : end]), len(rows), LEAST)
     return rows
 
 
@@ -211,6 +229,31 @@ def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, out:
             add_to_four(*rows, x[e], x[e + 1], x[e + 2], x[e + 3], y)
         for e in range(fours, x.size):
             add(out[j[e]], x[e], y)
+
+
+@kernel
+def in_panels(values: Array, indices: Array, starts: Array, ends: Array) -> tuple[Array, Array, Array]:
+    """Compressed rows in panels of columns, which end at the indices ``ends``: all rows of each panel in turn."""
+    n = starts.size - 1
+    begin = np.zeros(ends.size * n + 1, dtype=np.int64)
+    for i in range(n):
+        p = 0
+        for e in range(starts[i], starts[i + 1]):
+            while indices[e] >= ends[p]:
+                p += 1
+            begin[p * n + i + 1] += 1
+    for k in range(begin.size - 1):
+        begin[k + 1] += begin[k]
+    x, j = np.empty_like(values), np.empty_like(indices)
+    for i in range(n):
+        p, k = 0, begin[i]
+        for e in range(starts[i], starts[i + 1]):
+            while indices[e] >= ends[p]:
+                p += 1
+                k = begin[p * n + i]
+            x[k], j[k] = values[e], indices[e]
+            k += 1
+    return x, j, begin
 
 
 @kernel

@@ -287,11 +287,12 @@ class StoredData(Chunked):
         self.stored.check()
         found = np.empty((len(which), self.shape[1]), dtype=self.dtype)
         step = min(self.stored.stride, self.bounds[1])
-        buffer = np.empty((step, self.shape[1]), dtype=self.stored.dtype)
-        bounds = np.flatnonzero(np.diff(which // step, prepend=-1, append=-1))  # read each stored chunk once
-        for start, stop in pairwise(bounds.tolist()):
-            first = which[start] // step * step
-            rows = self.stored.read(first, min(first + step, self.shape[0]), buffer)
+        buffer = np.empty((self.bounds[1], self.shape[1]), dtype=self.stored.dtype)
+        apart = np.diff(which // step, prepend=-2) > 1  # each stored chunk is read once, together with its neighbours
+        apart |= np.diff(which // self.bounds[1], prepend=-1) > 0
+        for start, stop in pairwise([*np.flatnonzero(apart).tolist(), len(which)]):
+            first, last = which[start] // step * step, which[stop - 1] // step * step
+            rows = self.stored.read(first, min(last + step, self.shape[0]), buffer)
             found[start:stop] = self.scales.rows(rows, first)[which[start:stop] - first]
         return self.kind()(found, check=False)
 
