@@ -56,7 +56,7 @@ def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
     data = as_data(X, limit, missing, options["observed"], signed, weights)
     if not data.complete:
-        check_seen(data.counts(1), "have weight 0 or are" if isinstance(data, WeightedDense) else "are")
+        check_seen(data.counts(1))
     return data
 
 
