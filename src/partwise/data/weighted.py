@@ -7,7 +7,7 @@ missing, and the data is that of missing entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -98,13 +98,17 @@ class OuterWeights:
 
 
 class WeightedDense(MissingDense):
-    """An array and the weights of its entries. Starts and excerpts see only which entries have a weight."""
+    """An array and the weights of its entries. Starts and excerpts see only which entries have a weight.
 
-    can_accelerate = False  # the loss takes a pass of its own
+    If some have none, the array is a copy with zeros in their place.
+    """
 
     def __init__(self, X: Array, weights: Weights, mask: Array, signed: bool = False) -> None:
         self.weights = weights
-        super().__init__(X, mask, signed=signed)
+        super().__init__(X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask, signed=signed)
+
+    def _filled(self, rows: Which) -> Array:
+        return np.asarray(self.matrix[rows])
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Any:  # WeightedStats
         rest = factors[1 - mode]
@@ -116,13 +120,30 @@ class WeightedDense(MissingDense):
                 cross += block.T @ rest[rows]
             else:
                 cross[rows] = block @ rest
-        return WeightedStats(cross, lambda j: self.weights.times(rest * rest[:, j : j + 1], mode))
+        return WeightedStats(cross, self.grams(rest, mode))
+
+    def grams(self, rest: Array, mode: int) -> Callable[[int], Array]:
+        """Row j of the Gram matrix of every row of a factor, as a function of j: from one product if X is large."""
+        r = rest.shape[1]
+        first, second = np.triu_indices(r)
+        if first.size > min(self.shape):  # these would take more memory than X
+            return lambda j: self.weights.times(rest * rest[:, j : j + 1], mode)
+        places = np.empty((r, r), dtype=int)
+        places[first, second] = places[second, first] = np.arange(first.size)
+        products = self.weights.times(rest[:, first] * rest[:, second], mode)
+        return lambda j: products[:, places[j]]
 
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return 0.5 * self.squared_error(factors)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(self.row_errors(factors, None, 0).sum())
+        left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
+        total = 0.0
+        for rows in self._chunks():
+            errors = left[rows] @ right.T
+            np.square(np.subtract(self.matrix[rows], errors, out=errors), out=errors)
+            total += float(np.multiply(errors, self.weights.rows(rows), out=errors).sum(dtype=float))
+        return total
 
     def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
         left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
