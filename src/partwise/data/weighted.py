@@ -1,8 +1,8 @@
 """Dense arrays with a weight for every entry: the loss is ½Σ v·(x − model)².
 
 With everything else fixed, each row of a factor then has a Gram matrix of its own, so that the statistics are
-`WeightedStats`. Entries of weight zero, and NaN, are not fitted at all: if all other weights are equal, such entries are
-missing, and the data is that of missing entries.
+`WeightedStats`. Entries of weight zero, and NaN, are not fitted at all. If all other weights are equal, X is data with
+missing entries, without weights.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def with_entry_weights(X: Array, weights: Weights, signed: bool) -> Matrix:
     if np.isnan(X.min()):
         weights = EntryWeights(np.where(np.isnan(X), X.dtype.type(0), weights.rows(slice(None))))
     seen = weights.rows(slice(None)) > 0
-    check_seen(seen.any(axis=0), "have weight 0 or are")
+    check_seen(seen.sum(axis=0), "have weight 0 or are")
     return as_observed(X, seen, False, signed) if weights.equal else WeightedDense(X, weights, seen, signed)
 
 

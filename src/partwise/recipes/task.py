@@ -156,7 +156,7 @@ class Task(Starting):
             check_missing(self.data, order, asked.name)
         if self.data.signed:
             check_signed(blocks, data is None or data.squared)
-        if self.resumed is None and not self.divergence:
+        if self.resumed is None and not self.divergence and not isinstance(self.data, WeightedDense):
             advise(self.data, blocks[1].sets)
         plan = {"order": order, "before": before, "balance": balance, "revive": revive, "accelerate": accelerate}
 
