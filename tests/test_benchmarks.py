@@ -75,7 +75,10 @@ TABLES = {  # (a row, where # is a finite number above zero, and how many rows t
         (r"^overall: at the true rank in \d+%, within one in \d+%", 1),
         (r"^\S.*: search # s, # × the \d+ fits it contains", 1),
     ],
-    "weights": [(r"^ +[158]0% +\S+ +# +# +# +# +\d of 1 +\d of 1 +\S+ +\d of 1$", 6)],
+    "weights": [
+        (r"^ +[\d.]+ +\S+ +# +# +# +# +# +# +\S+$", 6),
+        (r"^[158]0% weights of 0, sparsity \S+: differs from the observed mask by 0e\+00$", 6),
+    ],
     "sparse": [
         (r"^  Xᵀ?·rest +cs[rc] float(?:64|32) int(?:64|32) +# +# +# +# +# +# +#$", 32),
         (r"^  scikit-learn, \d iterations .* relative error #", 3),

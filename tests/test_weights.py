@@ -98,15 +98,102 @@ def test_nan_has_weight_zero_and_such_values_do_not_matter():
     assert one.losses[-1] == pytest.approx(weighted_loss(X, np.where(hidden, 0, V), one))
 
 
-@pytest.mark.parametrize("sparsity", [None, 0.5, 0.7])
-def test_zero_one_weights_improve_on_em(sparsity):
-    """From the result of EM the observed loss can only fall. (Other starts lead to other local minima.)"""
-    for seed in range(3):
-        seen = np.random.default_rng(seed).random(X.shape) > 0.5
-        em = pw.ssnmf(X, 4, sparsity=sparsity, observed=seen, random_state=seed)
-        other = pw.ssnmf(X, 4, sparsity=sparsity, weights=seen, init=(em.activations, em.components))
-        assert other.losses[0] == pytest.approx(em.losses[-1], rel=1e-9)
-        assert other.losses[-1] <= em.losses[-1] * (1 + 1e-12)
+SEEN = np.random.default_rng(6).random(X.shape) > 0.4
+HELD = np.random.default_rng(7).random(30) > 0.3
+GAPS = np.where(np.random.default_rng(8).random(X.shape) < 0.1, np.nan, X)
+MASKS = {  # X, weights, and the observed mask that they stand for
+    "booleans": (X, {"weights": SEEN}, SEEN),
+    "one other value": (X, {"weights": 0.3 * SEEN}, SEEN),
+    "Fortran order": (np.asfortranarray(X), {"weights": SEEN}, SEEN),
+    "single precision": (X.astype(np.float32), {"weights": 7 * SEEN}, SEEN),
+    "values that do not matter": (np.where(SEEN, X, -np.inf), {"weights": SEEN}, SEEN),
+    "NaN": (GAPS, {"weights": SEEN}, SEEN & ~np.isnan(GAPS)),
+    "NaN of another weight": (GAPS, {"weights": np.where(np.isnan(GAPS), 5, 2)}, ~np.isnan(GAPS)),
+    "samples": (X, {"sample_weight": 2 * HELD, "feature_weight": [3] * 20}, np.outer(HELD, np.ones(20))),
+    "samples and NaN": (GAPS, {"sample_weight": HELD}, HELD[:, None] & ~np.isnan(GAPS)),
+}
+ASKED = {
+    "no sparsity": {},
+    "sparsity": {"sparsity": 0.5},
+    "sparse activations": {"activation_sparsity": 0.4},
+    "penalty": {"sparsity": 0.5, "l1": 0.02},
+    "known components": {"fixed_components": np.full((1, 20), 0.2)},
+    "simplex": {"activations": "simplex"},
+    "bound": {"max_activation": 0.5},
+    "divergence": {"loss": "kl", "sparsity": 0.5},
+    "solver": {"solver": "pivot"},
+    "kkt_tol": {"kkt_tol": 1e-3},
+}
+
+
+def equal_results(one, other):
+    for a, b in zip([*one.factors, one.losses], [*other.factors, other.losses], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_weights_of_zero_and_one_other_value_are_an_observed_mask(mask):
+    given, weights, seen = MASKS[mask]
+    asked = {"sparsity": 0.5, "random_state": 0, "max_iter": 20}
+    equal_results(pw.ssnmf(given, 4, **weights, **asked), pw.ssnmf(given, 4, observed=seen, **asked))
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_they_can_be_combined_with_all_that_missing_entries_can(asked):
+    for weights, seen in (({"weights": SEEN}, SEEN), ({"sample_weight": HELD}, np.outer(HELD, np.ones(20)))):
+        fits = [
+            pw.ssnmf(X, 4, **ASKED[asked], **given, random_state=0, max_iter=10)
+            for given in (weights, {"observed": seen})
+        ]
+        equal_results(*fits)
+    equal_results(
+        pw.nmfsc(X, 4, sparsity=0.5, weights=SEEN, max_iter=5, random_state=0),
+        pw.nmfsc(X, 4, sparsity=0.5, observed=SEEN, max_iter=5, random_state=0),
+    )
+
+
+def test_an_estimator_with_such_weights_is_that_of_missing_entries(tmp_path):
+    models = [pw.SparseNMF(4, sparsity=0.5, random_state=0) for _ in range(2)]
+    both = [model.fit_transform(X, **{way: SEEN}) for model, way in zip(models, ("weights", "observed"), strict=True)]
+    np.testing.assert_array_equal(*both)
+    assert models[0].reconstruction_err_ == models[1].reconstruction_err_
+    np.testing.assert_array_equal(*(model.transform(X) for model in models))
+    assert models[0].score(X) == models[1].score(X)
+    path, asked = tmp_path / "fit.pw", {"sparsity": 0.5, "random_state": 0, "tol": 0}
+    pw.ssnmf(X, 4, weights=SEEN, max_iter=5, checkpoint=path, **asked)
+    resumed = pw.ssnmf(X, 4, observed=SEEN, max_iter=9, resume_from=path, **asked)
+    equal_results(resumed, pw.ssnmf(X, 4, weights=SEEN, max_iter=9, **asked))
+    with pytest.raises(ValueError, match="checkpoint"):
+        pw.ssnmf(X, 4, weights=~SEEN, max_iter=9, resume_from=path, **asked)
+
+
+def test_samples_and_features_of_weight_zero():
+    model = pw.SparseNMF(4, random_state=0, max_iter=5, tol=0)
+    assert not model.fit_transform(X, weights=np.outer(HELD, np.ones(20)))[~HELD].any()
+    few = np.arange(20) > 1
+    for weights in ({"weights": np.outer(np.ones(30), few)}, {"feature_weight": few}):
+        with pytest.raises(ValueError, match=r"2 of the features of X \(0, 1\) have weight 0 or are missing"):
+            model.fit(X, **weights)
+
+
+def test_other_weights_are_kept_and_accelerated():
+    assert isinstance(data_of(X, V * SEEN), WeightedDense)
+    assert isinstance(data_of(X, 1 + SEEN), WeightedDense)
+    plain, faster = (pw.ssnmf(X, 4, weights=V, init=INIT, accelerate=a, max_iter=25, tol=0) for a in (False, "auto"))
+    assert faster.losses[-1] < plain.losses[-1]
+    assert (np.diff(faster.losses) <= 0).all()
+
+
+def test_gram_matrices_that_would_be_larger_than_x():
+    """They are not kept, and the fit is the same."""
+    rng = np.random.default_rng(9)
+    given, weights, init = rng.random((9, 8)), rng.random((9, 8)), (rng.random((9, 4)), rng.random((4, 8)))
+    wide = np.hstack([given, np.zeros((9, 4))]), np.hstack([weights, np.ones((9, 4))])
+    wide = [np.vstack([array, np.zeros((3, 12))]) for array in wide]
+    starts = [init, tuple(np.pad(f, ((0, 3), (0, 0)) if m == 0 else ((0, 0), (0, 4))) for m, f in enumerate(init))]
+    one = pw.ssnmf(given, 4, weights=weights, init=starts[0], max_iter=10, tol=0)  # 10 pairs of components
+    other = pw.ssnmf(wide[0], 4, weights=wide[1], init=starts[1], max_iter=10, tol=0)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-8)
 
 
 # The fit

@@ -121,7 +121,7 @@ def as_data(
         if observed is not None:
             raise ValueError("weights need no observed mask: give missing entries weight 0")
         if not chunked and not sp.issparse(X):
-            return as_weighted(X, entries, samples, features, signed) or as_dense(X, True, signed)
+            return as_weighted(X, entries, samples, features, signed)
         scales = as_scales(X if stored is None else stored, entries, samples, features)
     if observed is not None:
         if chunked:

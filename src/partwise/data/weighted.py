@@ -1,12 +1,13 @@
 """Dense arrays with a weight for every entry: the loss is ½Σ v·(x − model)².
 
 With everything else fixed, each row of a factor then has a Gram matrix of its own, so that the statistics are
-`WeightedStats`. Entries of weight zero, and NaN, are not fitted at all.
+`WeightedStats`. Entries of weight zero, and NaN, are not fitted at all. If all other weights are equal, X is data with
+missing entries, without weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -17,8 +18,9 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, precision, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, precision, square_sums
 from .missing import MissingDense, check_seen
+from .observed import as_observed
 from .protocols import Which
 from .scales import Scales
 
@@ -35,8 +37,8 @@ class Weights(Protocol):
         ...
 
     @property
-    def zeros(self) -> bool:
-        """Whether some are zero."""
+    def equal(self) -> bool:
+        """Whether all that are not zero are equal."""
         ...
 
 
@@ -53,8 +55,8 @@ class EntryWeights:
         return self.data.cross(np.asfortranarray(rest), mode)
 
     @property
-    def zeros(self) -> bool:
-        return not self.data.matrix.all()
+    def equal(self) -> bool:
+        return equal(self.data.matrix)
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class OuterWeights:
         return Scales(np.sqrt(self.samples * self.features[0])) if np.ptp(self.samples) > 0 else Scales()
 
     @property
-    def zeros(self) -> bool:
-        return not (self.samples.all() and self.features.all())
+    def equal(self) -> bool:
+        return equal(self.samples) and equal(self.features)
 
     def rows(self, which: Which) -> Array:
         return np.outer(self.samples[which], self.features)
@@ -96,13 +98,17 @@ class OuterWeights:
 
 
 class WeightedDense(MissingDense):
-    """An array and the weights of its entries. Starts and excerpts see only which entries have a weight."""
+    """An array and the weights of its entries. Starts and excerpts see only which entries have a weight.
 
-    can_accelerate = False  # the loss takes a pass of its own
+    If some have none, the array is a copy with zeros in their place.
+    """
 
-    def __init__(self, X: Array, weights: Weights, mask: Array | None, signed: bool = False) -> None:
+    def __init__(self, X: Array, weights: Weights, mask: Array, signed: bool = False) -> None:
         self.weights = weights
-        super().__init__(X, mask, signed=signed)
+        super().__init__(X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask, signed=signed)
+
+    def _filled(self, rows: Which) -> Array:
+        return np.asarray(self.matrix[rows])
 
     def statistics(self, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> Any:  # WeightedStats
         rest = factors[1 - mode]
@@ -114,13 +120,30 @@ class WeightedDense(MissingDense):
                 cross += block.T @ rest[rows]
             else:
                 cross[rows] = block @ rest
-        return WeightedStats(cross, lambda j: self.weights.times(rest * rest[:, j : j + 1], mode))
+        return WeightedStats(cross, self.grams(rest, mode))
+
+    def grams(self, rest: Array, mode: int) -> Callable[[int], Array]:
+        """Row j of the Gram matrix of every row of a factor, as a function of j: from one product if X is large."""
+        r = rest.shape[1]
+        first, second = np.triu_indices(r)
+        if first.size > min(self.shape):  # these would take more memory than X
+            return lambda j: self.weights.times(rest * rest[:, j : j + 1], mode)
+        places = np.empty((r, r), dtype=int)
+        places[first, second] = places[second, first] = np.arange(first.size)
+        products = self.weights.times(rest[:, first] * rest[:, second], mode)
+        return lambda j: products[:, places[j]]
 
     def loss(self, stats: Any, factors: Sequence[Array], grams: Sequence[Array], mode: int) -> float:
         return 0.5 * self.squared_error(factors)
 
     def squared_error(self, factors: Sequence[Array]) -> float:
-        return float(self.row_errors(factors, None, 0).sum())
+        left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
+        total = 0.0
+        for rows in self._chunks():
+            errors = left[rows] @ right.T
+            np.square(np.subtract(self.matrix[rows], errors, out=errors), out=errors)
+            total += float(np.multiply(errors, self.weights.rows(rows), out=errors).sum(dtype=float))
+        return total
 
     def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
         left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
@@ -175,39 +198,41 @@ class ScaledDense(DenseData):
         super().__init__(weights.scales.rows(X), signed=signed)
         self.original, self.weights, self.scales = X, weights, weights.scales
 
-    def entrywise(self) -> WeightedDense:
+    def entrywise(self) -> Matrix:
         """The array itself, with the same weights as those of all entries."""
         return with_entry_weights(self.original, self.weights, self.signed)
 
 
-def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, signed: bool) -> DenseData | None:
-    """Return X with the given weights as data; None if these are all equal, so that they do not matter.
+def as_weighted(X: Any, weights: Any, sample_weight: Any, feature_weight: Any, signed: bool) -> Matrix:
+    """Return X with the given weights as data. Weights of 0 and one other value only say which entries are missing.
 
     Raises ValueError for weights that are NaN, infinite, negative, all zero, or of the wrong shape.
     """
     data = DenseData(X, check=False, signed=signed)
     if weights is None:
-        outer = OuterWeights.of(data, sample_weight, feature_weight)
-        least, largest = data.matrix.min(), data.matrix.max()
-        if not outer.scales:
-            return None
-        if np.isfinite(least) and np.isfinite(largest) and (signed or least >= 0):
-            return ScaledDense(data.matrix, outer, signed)
-        return with_entry_weights(data.matrix, outer, signed)  # NaN has weight zero
+        return with_outer_weights(data.matrix, OuterWeights.of(data, sample_weight, feature_weight), signed)
     if sample_weight is not None or feature_weight is not None:
         raise ValueError("give either weights or sample_weight and feature_weight: multiply them into weights")
-    array = checked_weights(weights, data.shape, "weights", data.dtype)
-    return None if array.min() == array.max() else with_entry_weights(data.matrix, EntryWeights(array), signed)
+    entries = EntryWeights(checked_weights(weights, data.shape, "weights", data.dtype))
+    return with_entry_weights(data.matrix, entries, signed)
 
 
-def with_entry_weights(X: Array, weights: Weights, signed: bool) -> WeightedDense:
-    """An array with weights of its entries, which are zero for NaN."""
-    if not weights.zeros and not np.isnan(X.min()):
-        return WeightedDense(X, weights, None, signed)
-    entries = np.empty_like(X)
-    for rows in DenseData(X, check=False)._chunks():
-        entries[rows] = np.where(np.isnan(X[rows]), 0, weights.rows(rows))
-    return WeightedDense(X, EntryWeights(entries), entries > 0, signed)
+def with_outer_weights(X: Array, weights: OuterWeights, signed: bool) -> Matrix:
+    """An array with weights of its samples and features, as scales where that is possible."""
+    least, largest = X.min(), X.max()
+    valid = np.isfinite(least) and np.isfinite(largest) and (signed or least >= 0)
+    if valid and not weights.equal:
+        return ScaledDense(X, weights, signed)
+    return with_entry_weights(X, weights, signed)
+
+
+def with_entry_weights(X: Array, weights: Weights, signed: bool) -> Matrix:
+    """An array with weights of its entries, which are zero for NaN. If the others are equal, entries are missing."""
+    if np.isnan(X.min()):
+        weights = EntryWeights(np.where(np.isnan(X), X.dtype.type(0), weights.rows(slice(None))))
+    seen = weights.rows(slice(None)) > 0
+    check_seen(seen.sum(axis=0), "have weight 0 or are")
+    return as_observed(X, seen, False, signed) if weights.equal else WeightedDense(X, weights, seen, signed)
 
 
 def as_scales(X: Any, weights: Any, sample_weight: Any, feature_weight: Any) -> Scales:
@@ -239,3 +264,8 @@ def checked_weights(weights: Any, shape: tuple[int, ...], name: str, dtype: DTyp
     if not array.any():
         raise ValueError(f"{name} is zero everywhere: nothing would be fitted")
     return np.require(array, dtype, ["A"])
+
+
+def equal(weights: Array) -> bool:
+    """Whether all weights that are not zero are equal."""
+    return bool(weights.min(where=weights > 0, initial=np.inf) == weights.max())

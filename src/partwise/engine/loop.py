@@ -72,7 +72,7 @@ async def factorize(
     balance : bool
         Give all factors but the first unit norm at the end, if sets and penalties allow it.
     accelerate : bool
-        Extrapolate the factors (not for weights of all entries, the divergence, or missing entries of X in chunks).
+        Extrapolate the factors (not for the divergence, or missing entries of X in chunks).
     started : float
         The start of ``times`` (`compiled.clock`); by default now.
     n_threads : int

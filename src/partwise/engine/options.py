@@ -180,7 +180,7 @@ class Keywords(TypedDict, total=False):
         None,
         "array of the shape of X",
         "Weights v ≥ 0 of the entries of a dense X in memory: the loss is ½Σ v·(x − model)². Entries of weight 0, and "
-        "NaN, are not fitted. Equal weights change nothing.",
+        "NaN, are not fitted. Equal weights change nothing: weights of 0 and one other value are an observed mask.",
         Flag(Path, "file of weights of all entries, of the shape of DATA", metavar="FILE"),
     ]
     sample_weight: Annotated[

@@ -1,10 +1,10 @@
-"""Acceleration where a pass over X gives the loss at its own factors only: missing entries, and tensors.
+"""Acceleration where a pass over X gives the loss at its own factors only: missing entries, weights, and tensors.
 
-With missing entries, the statistics and the loss of a pass are valid for one pair of factors. The loss at the factors
-before extrapolation, as in `accelerated`, would take another pass. Here a factor is extrapolated and projected to its
-sets right after its update, F ← P(N + β(N − N')), where N' is N of the last iteration. F is feasible, and the pass that
-the next update needs anyway gives the loss at F. If the loss has risen, F is replaced by N, which cannot raise it, and
-the pass is repeated. All factors are in their sets at any time.
+With missing entries, or weights of all entries, the statistics and the loss of a pass are valid for one pair of
+factors. The loss at the factors before extrapolation, as in `accelerated`, would take another pass. Here a factor is
+extrapolated and projected to its sets right after its update, F ← P(N + β(N − N')), where N' is N of the last
+iteration. F is feasible, and the pass that the next update needs anyway gives the loss at F. If the loss has risen, F
+is replaced by N, which cannot raise it, and the pass is repeated. All factors are in their sets at any time.
 """
 
 from __future__ import annotations

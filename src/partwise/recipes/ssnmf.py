@@ -96,8 +96,8 @@ async def ssnmf(
     accelerate : {"auto", False}
         Extrapolate both factors in the direction of their last change. A fit then mostly reaches the same loss in a
         fifth to a half of the time (`benchmarks/acceleration.py`). A step that would raise the loss is undone. "auto"
-        does so with solver="hals", unless ``faithful``, ``kkt_tol`` or ``weights`` are set, or X is read in chunks and
-        has missing entries; False never does. If X is read in chunks, the activations then take three times the memory.
+        does so with solver="hals", unless ``faithful`` or ``kkt_tol`` are set, or X is read in chunks and has missing
+        entries; False never does. If X is read in chunks, the activations then take three times the memory.
         Fits with the Kullback–Leibler divergence are neither accelerated nor compressed.
     compress : {"auto", False}
         Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on

@@ -56,7 +56,7 @@ def as_matrix(X: Any, options: Keywords) -> Matrix | Chunked:
     weights = [cast(Mapping[str, Any], options)[name] for name in WEIGHTS]
     data = as_data(X, limit, missing, options["observed"], signed, weights)
     if not data.complete:
-        check_seen(data.counts(1), "have weight 0 or are" if isinstance(data, WeightedDense) else "are")
+        check_seen(data.counts(1))
     return data
 
 
@@ -156,7 +156,7 @@ class Task(Starting):
             check_missing(self.data, order, asked.name)
         if self.data.signed:
             check_signed(blocks, data is None or data.squared)
-        if self.resumed is None and not self.divergence:
+        if self.resumed is None and not self.divergence and not isinstance(self.data, WeightedDense):
             advise(self.data, blocks[1].sets)
         plan = {"order": order, "before": before, "balance": balance, "revive": revive, "accelerate": accelerate}
 
