@@ -1,6 +1,6 @@
 """The cost and the quality of the explorer's path: CPU time in default fits, and the error beside fits alone.
 
-    python benchmarks/explore.py [--quick] [--seeds 3] [--data NAME …] [--levels 15]
+    python benchmarks/explore.py [--quick] [--seeds 3] [--first 0] [--data NAME …] [--levels 15]
 
 For each data set and seed, all levels from 0.2 to 0.9 are fitted as `partwise.explore` does, and three of them (the
 first, the middle and the last but three) are fitted alone, with default settings. The script prints the CPU time of the
@@ -52,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only digits, three levels, one seed")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--levels", type=int, default=15)
     parser.add_argument("--data", nargs="+", choices=SHAPES, default=[*SHAPES])
     options = parser.parse_args()
@@ -60,7 +61,7 @@ def main() -> None:
     levels = np.linspace(0.2, 0.9, count).round(6).tolist()
     for name, X, r in data_sets(names):
         compared(X[:60], r, levels[:1], 0)  # compiles
-        found = [compared(X, r, levels, seed) for seed in range(seeds)]
+        found = [compared(X, r, levels, seed) for seed in range(options.first, options.first + seeds)]
         page = pw.explore(X, r, levels, part_shape=SHAPES[name], random_state=0, max_iter=20).page
         costs, excesses = [cost for cost, _ in found], np.array([excess for _, excess in found])
         shown = ", ".join(f"{100 * e:+.2f} %" for e in np.median(excesses, axis=0))

@@ -195,6 +195,10 @@ def explorations():
     yield "lines", rng.random((30, 33)), {"origin": Sound(8000, 64, 32)}
     yield "levels", X, {"part_shape": (8, 8), "sparsities": tuple(np.linspace(0.2, 0.9, 15))}
     yield "bars", spots, {"feature_names": names, "sample_names": names[:20]}
+    gaps = X.copy()
+    gaps[0] = 0
+    gaps[1, :24] = np.nan
+    yield "gaps", gaps, {"part_shape": (8, 8), "missing": "em"}
 
 
 @pytest.fixture(scope="module")
@@ -274,11 +278,11 @@ def test_numbers_on_the_page_are_those_of_the_fits(driver, explored, kind):
     quiet(driver)
 
 
-def drawn(driver, picture):
+def drawn(driver, picture, channel=0):
     script = """const canvas = document.querySelector(`[data-picture=${arguments[0]}]`);
         const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-        return [...data].filter((_, i) => i % 4 === 0)"""
-    return np.array(driver.execute_script(script, picture)) / 255
+        return [...data].filter((_, i) => i % 4 === arguments[1])"""
+    return np.array(driver.execute_script(script, picture, channel)) / 255
 
 
 def test_sums_in_the_browser_are_those_of_numpy(driver, explored):
@@ -295,6 +299,22 @@ def test_sums_in_the_browser_are_those_of_numpy(driver, explored):
     driver.find_element(By.XPATH, "//button[text()='All on']").click()
     whole = fit.activations[3] @ fit.components / X[3].max()
     np.testing.assert_allclose(drawn(driver, "Model"), np.clip(whole, 0, 1), atol=1 / 255)
+    quiet(driver)
+
+
+def test_missing_pixels_are_left_blank_and_have_no_residual(driver, explored):
+    opened(driver, explored, "gaps", "#s=0.6&sample=1")
+    for picture in ("Original", "Residual"):
+        assert drawn(driver, picture, channel=3).tolist() == [0] * 24 + [1] * 40  # transparent, then opaque
+    assert drawn(driver, "Model", channel=3).all()
+    assert "Hatched or –: missing" in text(driver, "[aria-label=Sample]")
+    quiet(driver)
+
+
+def test_a_sample_of_zeros_says_that_it_uses_no_component(driver, explored):
+    opened(driver, explored, "gaps", "#s=0.6&sample=0")
+    assert driver.find_elements(By.CSS_SELECTOR, "[data-switch]") == []
+    assert "It uses no component" in text(driver, "[aria-label=Sample]")
     quiet(driver)
 
 

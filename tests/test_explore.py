@@ -6,6 +6,7 @@ import re
 import zlib
 from importlib import import_module
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -167,6 +168,35 @@ def test_wrong_arguments_are_refused(X, monkeypatch, options, message):
     monkeypatch.setattr(MODULE, "fit_levels", lambda *args, **options: pytest.fail("a fit was made"))
     with pytest.raises(ValueError, match=re.escape(message)):
         pw.explore(X, 3, **({"sparsities": 0.5, "max_iter": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("part_shap", "part_shape"), ("max_iters", "max_iter"), ("sparsity", "sparsities")]
+)
+def test_unknown_keywords_are_named_with_the_nearest(X, wrong, right):
+    with pytest.raises(TypeError, match=rf"explore does not take {wrong} \(did you mean {right}\?\); it takes X, "):
+        pw.explore(X, 3, 0.5, **{wrong: 2})
+
+
+def test_sparser_levels_are_fitted_for_longer():
+    def stopped(share, errors):
+        rule = along.ErrorSettled(share)
+        return next(k for k, error in enumerate(errors) if rule(SimpleNamespace(relative_error=error)))
+
+    errors = 0.2 * (1 + 0.01 * 0.9 ** np.arange(100))
+    assert stopped(along.SPARSER, errors) > stopped(along.DENSER, errors) >= along.LAST
+
+
+def test_missing_entries_are_marked(rng):
+    X = rng.random((30, 64))
+    X[0, :32] = np.nan
+    found = pw.explore(X, 2, 0.5, part_shape=(8, 8), missing="em", max_iter=3, random_state=0)
+    page = held(found.page)[0]
+    arrays = zlib.decompress(base64.b64decode(block(found.page, "page-arrays")))
+    unseen = np.frombuffer(arrays, np.uint8, page["unseen"]["count"], page["unseen"]["at"]).reshape(-1, 64)
+    at = page["samples"].index(0)
+    assert unseen[at].tolist() == [1] * 32 + [0] * 32 and unseen.sum() == 32
+    assert pw.explore(X[1:], 2, 0.5, part_shape=(8, 8), max_iter=3).page.count('"unseen":null') == 1
 
 
 def test_a_folder_that_does_not_exist_is_refused_before_the_fits(X, tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def test_shared_sections_are_completed():
 
 
 def test_no_other_names():
-    with pytest.raises(TypeError, match=r"ssnmf does not take max_iters; it takes X, .*max_iter"):
+    with pytest.raises(TypeError, match=r"ssnmf does not take max_iters \(did you mean max_iter\?\); it takes X, "):
         pw.ssnmf([[1.0]], 1, max_iters=3)
 
 

@@ -8,7 +8,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,6 +36,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("partwise", "sklearn"):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def check_names(asked: Iterable[str], names: Sequence[str], of: str) -> None:
+    """Raise TypeError if a keyword is not among the ``names`` that a function takes, with the nearest of them."""
+    for unknown in sorted(set(asked) - set(names)):
+        near = get_close_matches(unknown, names, 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise TypeError(f"{of} does not take {unknown}{meant}; it takes {', '.join(names)}")
 
 
 def as_count(value: object, name: str) -> int:

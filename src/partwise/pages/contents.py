@@ -76,7 +76,7 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
     left_out = list(view.left_out)
     if len(shown) < data.shape[0]:
         left_out.append(f"{data.shape[0] - len(shown)} of {data.shape[0]} samples: their data and activations")
-    rows = np.concatenate([view.rows(np.nan_to_num(data.raw(np.array([i])))) for i in shown])
+    rows, unseen = (np.concatenate(both) for both in zip(*(pictured(data, view, i) for i in shown), strict=True))
     rest = [i for i in by_strength(levels) if i not in set(shown.tolist())]
     page = {
         "kind": view.kind,
@@ -87,6 +87,7 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
         "samples": shown.tolist(),
         "names": {str(i): name_of(known.sample_names, i, "sample") for i in sorted(named)},
         "originals": arrays.rows(rows),
+        "unseen": arrays.bytes(unseen) if unseen.any() else None,
         "thumbnails": thumbnails(data, view, rest, arrays),
         "left_out": left_out,
         "times": times_of(known, data.shape[0]),
@@ -113,13 +114,24 @@ def shown_samples(levels: Sequence[Level], width: int) -> Array:
     return np.sort(np.array(order[:most]))
 
 
+def pictured(data: Matrix, view: View, sample: int) -> tuple[Array, Array]:
+    """A sample as seen in the view, as one row; and where it is missing, because none of the entries is observed."""
+    raw = data.raw(np.array([sample]))
+    missing = np.isnan(raw)
+    if not missing.any():
+        row = view.rows(raw)
+        return row, np.zeros(row.shape, dtype=bool)
+    seen = view.rows(1.0 - missing)  # the share of each pixel that is observed
+    return view.rows(np.where(missing, 0, raw)) / np.where(seen > 0, seen, 1), seen == 0
+
+
 def thumbnails(data: Matrix, view: View, samples: Sequence[int], arrays: Arrays) -> dict[str, Any] | None:
     """Small pictures of the strongest samples whose data the page does not hold."""
     small = view.thumbnail()
     if small is None or not samples:
         return None
     kept = samples[: THUMBNAILS // PIXELS**2]
-    drawn = [small.rows(view.rows(np.nan_to_num(data.raw(np.array([i]))))) for i in kept]
+    drawn = [small.rows(pictured(data, view, i)[0]) for i in kept]
     return {"samples": kept, "view": small.facts, "rows": arrays.rows(np.concatenate(drawn))}
 
 

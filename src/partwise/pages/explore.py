@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from ..engine.origins import Origin, Sound
 from ..engine.result import Result
 from ..engine.stopping import Callback
 from ..engine.summary import Summary, summary
-from ..engine.validation import as_count, as_generator, as_path, as_penalty, as_verbosity, seed_of
+from ..engine.validation import as_count, as_generator, as_path, as_penalty, as_verbosity, check_names, seed_of
 from ..estimators import SparseNMF
 from ..plotting.looks import look_of
 from ..runtime.files import check_replaceable, replacing
@@ -129,6 +130,9 @@ def explore(
     >>> [round(float(fit.sparsity.mean()), 3) for fit in found.results], "<html" in found.page
     ([0.5, 0.7], True)
     """
+    own = [name for name in inspect.signature(explore).parameters if name != "options"]
+    shared = [name for name in inspect.signature(SparseNMF).parameters if name not in (*own, "sparsity")]
+    check_names(options, own + shared, "explore")
     levels = as_sparsities(sparsities)
     share = None if holdout is None else as_share(holdout)
     check_page(path, title, provenance)

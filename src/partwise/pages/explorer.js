@@ -76,8 +76,10 @@ function curve([key, title, format]) {
     ? shape("path", { d: `M${x(xs[k])},${y(ys[k]) - 6} l6,6 l-6,6 l-6,-6 z`, class: "free" })
     : shape("circle", { cx: x(xs[k]), cy: y(ys[k]), r: 3 })));
   const dot = shape("circle", { r: 5.5, class: "cursor" });
-  const short = key === "explained" ? (value) => `${number(100 * value, 3)} %` : (value) => number(value, 3);
-  drawn.append(dot, shape("text", { x: left, y: height - 4 }, number(low, 2)),
+  // the ends of an axis need not show the rounding of a zero
+  const rounded = (value, most, digits) => number(Math.abs(value) < 1e-6 * most ? 0 : value, digits);
+  const short = key === "explained" ? (value) => `${number(100 * value, 3)} %` : (value) => rounded(value, most, 3);
+  drawn.append(dot, shape("text", { x: left, y: height - 4 }, rounded(low, high, 2)),
     shape("text", { x: width - right, y: height - 4, "text-anchor": "end" }, number(high, 2)),
     shape("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "sparsity"),
     ...[most, least].map((value) => shape("text", { x: left - 4, y: y(value) + 5, "text-anchor": "end" }, short(value))));
@@ -138,6 +140,7 @@ async function start() {
   block = await inflated(document.getElementById("page-arrays").textContent);
   const { samples, features, components } = page.counts;
   document.querySelector(".about").textContent = `${counted(samples, "sample")} × ${counted(features, "feature")} · ${counted(components, "component")} at ${counted(levels.length - 1, "sparsity", "sparsities")}, and without a constraint`;
+  document.getElementById("explorer").classList.toggle("gaps", page.unseen !== null);
   const curves = CURVES.map(curve);
   updates = curves.map(([, update]) => update);
   document.getElementById("explorer").replaceChildren(

@@ -41,7 +41,7 @@ function draw_part() {
     element("h4", {}, "Over all levels"), life(j),
   ];
   if (level.courses) pieces.push(element("h4", {}, "Activation over time"), course(level, j));
-  pieces.push(element("h4", {}, "Strongest samples"), samples_of(part));
+  pieces.push(element("h4", {}, "Strongest samples"), part.samples.length ? samples_of(part) : element("p", { class: "note" }, "None: no sample uses this component."));
   if (kind === "bars" || kind === "lines") pieces.push(element("h4", {}, "Strongest features"), features_of(part, j));
   part_panel.replaceChildren(...pieces);
 }
@@ -117,7 +117,13 @@ function strongest_words(sample) { // the names of its largest features
   return order.length ? [element("small", { class: "name" }, order.map((i) => view.names[i]).join(", "))] : [];
 }
 
-const original = (sample) => rows(page.originals)[page.samples.indexOf(sample)];
+function original(sample) { // NaN where it is missing
+  const at = page.samples.indexOf(sample), row = rows(page.originals)[at];
+  if (!page.unseen) return row;
+  const unseen = new Uint8Array(block, page.unseen.at + at * row.length, row.length);
+  return row.map((value, i) => (unseen[i] ? NaN : value));
+}
+
 const samples_of = (part) => element("div", { class: `strip ${kind}` }, ...part.samples.map(([sample, value]) => sample_button(sample, value)));
 
 function features_of(part, j) {
@@ -166,13 +172,15 @@ function draw_sample() {
   redraw();
   sample_panel.replaceChildren(
     closing({ sample: null }), element("h3", {}, named(nameOf(sample))), pictures,
-    element("p", { class: "note" }, kind === "volumes" ? `Slices at ${view.place}. ` : "", "Model: the sum of the components that are switched on. Residual: original − model, orange where the model is too low."),
-    element("p", { class: "buttons" }, element("button", { type: "button", onclick: all(true) }, "All on"), element("button", { type: "button", onclick: all(false) }, "All off")),
-    element("ol", { class: "switches" }, ...boxes));
+    element("p", { class: "note" }, kind === "volumes" ? `Slices at ${view.place}. ` : "", "Model: the sum of the components that are switched on. Residual: original − model, orange where the model is too low.", page.unseen ? " Hatched or –: missing." : ""),
+    ...(boxes.length ? [
+      element("p", { class: "buttons" }, element("button", { type: "button", onclick: all(true) }, "All on"), element("button", { type: "button", onclick: all(false) }, "All off")),
+      element("ol", { class: "switches" }, ...boxes),
+    ] : [element("p", { class: "note" }, "It uses no component.")]));
 }
 
 function compared(row, sum, whole) { // named features, by the larger of original and whole model
-  const height = (i) => Math.max(row[i], whole[i]);
+  const height = (i) => Math.max(row[i] || 0, whole[i]);
   const order = [...row.keys()].filter((i) => height(i) > 0).sort((a, b) => height(b) - height(a)).slice(0, 16);
   const most = Math.max(...order.map(height), 0);
   const cell = (value, hue, what) => element("td", { class: hue }, bar(Math.abs(value), most, `${what} ${number(value)}`), element("span", {}, number(value, 3)));

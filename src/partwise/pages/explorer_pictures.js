@@ -33,8 +33,8 @@ function rows(reference) { // one Float32Array per row, as stored by Arrays.rows
 }
 
 const floats = ({ at, count }) => new Float32Array(block, at, count);
-const largest = (row) => row.reduce((most, value) => Math.max(most, value), 0) || 1;
-const number = (value, digits = 4) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(digits))));
+const largest = (row) => row.reduce((most, value) => (value > most ? value : most), 0) || 1;
+const number = (value, digits = 4) => (value === null || value === undefined || Number.isNaN(value) ? "–" : String(Number(value.toPrecision(digits))));
 const counted = (count, one, several = `${one}s`) => `${count} ${count === 1 ? one : several}`;
 const percent = (share) => (share > 0.9995 && share < 1 ? `${Math.floor(share * 1e6) / 1e4} %` : `${(100 * share).toFixed(1)} %`);
 const asked = (level) => (level.asked === null ? "no constraint" : number(level.asked));
@@ -78,7 +78,7 @@ function shape(name, attributes, text) { // an element of SVG
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const named = (text) => element("bdi", { class: "name", title: text }, text);
-const bar = (value, most, label) => element("progress", { max: 1, value: Math.max(value / (most || 1), 0), "aria-label": label });
+const bar = (value, most, label) => element("progress", { max: 1, value: Math.max(value / (most || 1) || 0, 0), "aria-label": label });
 
 // ---- pictures: one function for each kind of data. `tone` is weights, photo, or residual
 
@@ -104,7 +104,7 @@ function pixels(canvas, height, width, values, tone, channels = 1, inside = null
     const mean = channels === 3 ? (values[3 * i] + values[3 * i + 1] + values[3 * i + 2]) / 3 : values[i];
     if (channels === 1 || tone === "residual") tinted(data, 4 * i, mean, tone);
     else for (let c = 0; c < 3; c++) data[4 * i + c] = Math.round(255 * Math.min(values[3 * i + c], 1));
-    data[4 * i + 3] = (inside ? inside.has(i) : !Number.isNaN(mean)) ? 255 : 0;
+    data[4 * i + 3] = (inside?.has(i) ?? true) && !Number.isNaN(mean) ? 255 : 0;
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
 }

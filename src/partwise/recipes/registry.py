@@ -9,6 +9,7 @@ from typing import Any, ParamSpec
 
 from ..engine.options import FIRST, entries, full_docstring, parameters
 from ..engine.result import Result
+from ..engine.validation import check_names
 from ..runtime.together import single
 
 P = ParamSpec("P")
@@ -35,9 +36,7 @@ def spelled_out(function: Callable[P, Coroutine[Any, Any, Result]], without: Seq
     @single
     @wraps(function)
     async def checked(*args: P.args, **options: P.kwargs) -> Result:
-        unknown = ", ".join(sorted(set(options) - set(names)))
-        if unknown:
-            raise TypeError(f"{function.__name__} does not take {unknown}; it takes {', '.join(names)}")
+        check_names(options, names, function.__name__)
         return await function(*args, **options)
 
     signature = signature.replace(parameters=own + shared)

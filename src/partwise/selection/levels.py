@@ -1,7 +1,8 @@
 """The same model at many sparsities: each fit starts from its neighbour, outward from the fit without a constraint.
 
 A sparse column changes its support with difficulty, a dense one easily. The unconstrained fit is therefore the best
-common start: sparser levels follow from it upwards, denser ones downwards.
+common start: sparser levels follow from it upwards, denser ones downwards. What a sparser level misses is lost for those
+beyond it, so sparser levels are fitted for longer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..engine.validation import as_columns
 from ..projections import Hoyer
 from ..runtime.interrupts import interrupts
 
-LAST, SETTLED = 4, 5e-4  # a level has settled if its last iterations lower the error by at most this share
+LAST = 4  # a level has settled if this many iterations lower the error by at most
+DENSER, SPARSER = 5e-4, 1.5e-4  # this share, below and above the natural sparsity
 
 
 class FitAt(Protocol):
@@ -37,13 +39,14 @@ class ErrorSettled:
     other long before each of them has settled by itself, which is what ``tol`` waits for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: float) -> None:
+        self.share = share
         self.errors: list[float] = []
 
     def __call__(self, iteration: Iteration) -> bool:
         self.errors.append(iteration.relative_error)
         before = self.errors[-1 - LAST] if len(self.errors) > LAST else np.inf
-        return before - self.errors[-1] <= SETTLED * self.errors[-1]
+        return before - self.errors[-1] <= self.share * self.errors[-1]
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,8 @@ def fit_levels(
     stop when their error has settled; otherwise they have their own tolerance.
     """
 
-    def run(sparsity: float | None, start: Any) -> Result:
-        also = [c for c in (callback, ErrorSettled() if settle else None) if c is not None]
+    def run(sparsity: float | None, start: Any, share: float = DENSER) -> Result:
+        also = [c for c in (callback, ErrorSettled(share) if settle else None) if c is not None]
         with interrupts() as interrupted, no_advice():  # the curves show what a sparsity costs
             found = fit(sparsity, start, (lambda now: max(bool(c(now)) for c in also)) if also else None)
             if interrupted:  # a path with an unfinished fit is misleading
@@ -99,10 +102,11 @@ def fit_levels(
     path = LevelFits(tuple(sparsities), (), free)
     sparser = [s for s in sparsities if s > path.natural]
     found: dict[float, Result] = {}
-    for branch in (sparser, [s for s in reversed(sparsities) if s not in sparser]):
+    denser = [s for s in reversed(sparsities) if s not in sparser]
+    for branch, share in ((sparser, SPARSER), (denser, DENSER)):
         last = labelled = free
         for sparsity in branch:
-            last = run(sparsity, (last.activations, last.components))
+            last = run(sparsity, (last.activations, last.components), share)
             found[sparsity] = labelled = matched(last, labelled)
     return replace(path, results=tuple(found[s] for s in sparsities))
 
