@@ -128,7 +128,7 @@ def objectives(side: str, folder: Path, settings: dict[str, Any]) -> float:
     home = folder / side / "cnmf_tmp"
     data = as_data(anndata.read_h5ad(home / f"{side}.norm_counts.h5ad").X)
     names = [f"{side}.spectra.k_{k}.iter_{i}.df.npz" for k in settings["ranks"] for i in range(settings["runs"])]
-    spectra = (read_frame(home / name).to_numpy(dtype=float) for name in names)
+    spectra = (read_frame(home / name).data.astype(float) for name in names)
     return float(np.mean([solve_activations(data, one.T).relative_error ** 2 for one in spectra]))
 
 
@@ -136,7 +136,8 @@ def silhouettes(side: str, folder: Path) -> np.ndarray:
     """The stability of each rank."""
     from partwise.cells.frames import read_frame
 
-    return read_frame(folder / side / f"{side}.k_selection_stats.df.npz")["silhouette"].to_numpy(dtype=float)
+    stats = read_frame(folder / side / f"{side}.k_selection_stats.df.npz").pandas()
+    return stats["silhouette"].to_numpy(dtype=float)
 
 
 def main() -> None:
