@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from ..selection import Consensus, Programs
 from ..selection.clustering import distances_between
@@ -133,6 +131,9 @@ def draw_density(axis: Axes, found: Programs) -> None:
 
 def by_tree(distances: Array, which: Array) -> Array:
     """Rows ``which`` in the order of their average-linkage tree."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     if len(which) < 3:
         return which
     inside = squareform(distances[np.ix_(which, which)], checks=False)

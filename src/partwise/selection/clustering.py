@@ -49,7 +49,7 @@ def local_density(unit: Array, distances: Array, count: int) -> Array:
 
 def clustered(unit: Array, distances: Array, rank: int) -> Array:
     """The cluster of each row, from 0, by k-means."""
-    distinct = len(np.unique(unit, axis=0))
+    distinct = len({hash(row.tobytes()) for row in unit})
     if distinct < rank:
         raise ValueError(
             f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank"

@@ -193,10 +193,11 @@ def assemble(
     density = local_density(unit, distances, neighbours(size, len(unit), rank))
     check_kept(density, threshold, rank)
     kept = density < threshold
+    some = unit if kept.all() else unit[kept]
     distances = distances[np.ix_(kept, kept)]
-    labels = clustered(unit[kept], distances, rank)
+    labels = clustered(some, distances, rank)
     stability = float(silhouettes(distances, labels).mean())
-    parts = projected(medians(unit[kept], labels, rank), sparsity)
+    parts = projected(medians(some, labels, rank), sparsity)
     solved = solve_activations(data, as_factor(parts.T))
     activations = np.asarray(solved.activations)
     order = np.argsort(-shares(activations, parts), kind="stable")

@@ -21,6 +21,7 @@ from partwise.runtime.files import replacing
 from partwise.selection.consensus import TOL, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
+from partwise.selection.stability import Consensus
 
 from .counts import Prepared, moments, prepared, whole, with_tpm
 from .frames import FILES, Frame, counts_of, read_frame, read_text, threshold_text, write_frame, write_text
@@ -161,11 +162,15 @@ class cNMF:  # noqa: N801 (its name)
 
     def k_selection_plot(self, close_fig: bool = False) -> Any:
         """Write stability and error of each rank to a picture and a table, and return the figure."""
-        stacked = {k: self._stacked(k, skip_missing=True).data for k in self._ranks()}
-        found = from_spectra(stacked, self._prepared().matrix)
-        stats = np.array([self._stats(row, 0.5) for row in found.rows])
+        matrix = self._prepared().matrix
+        rows = [
+            row  # of one rank at a time, so that its spectra are not kept
+            for k in self._ranks()
+            for row in from_spectra(self._stacked(k, skip_missing=True).data, matrix, rank=k).rows
+        ]
+        stats = np.array([self._stats(row, 0.5) for row in rows])
         write_frame(Frame(stats, np.arange(len(stats)), np.array(STATS)), self.paths["k_selection_stats"])
-        figure = found.plot()
+        figure = Consensus({}, rows).plot()
         figure.savefig(self.paths["k_selection_plot"])
         return figure
 

@@ -18,7 +18,7 @@ from partwise.engine.validation import as_count
 from partwise.statistics import Array
 
 MILLION = 1e6
-BLOCK = 2**20  # stored values in a block, so that temporary arrays are small
+BLOCK = 2**18  # stored values in a block, so that temporary arrays are small
 TOP = 20  # genes of highest mean, for the expected variance
 UNIQUE = "for example by adata.var_names_make_unique()"
 
@@ -130,7 +130,8 @@ def check_filled(sums: Array, names: Array, what: str, function: str) -> None:
 def scaled_rows(matrix: Any, divisors: Array) -> Any:
     """Rows divided by numbers: new values, with the indices of ``matrix``. In single precision unless it is double."""
     dtype = np.float64 if matrix.dtype == np.float64 else np.float32
-    values = matrix.data.astype(dtype, copy=False) / np.repeat(divisors.astype(dtype), np.diff(matrix.indptr))
+    values = np.repeat(divisors.astype(dtype), np.diff(matrix.indptr))
+    np.divide(matrix.data, values, out=values)
     return sp.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
