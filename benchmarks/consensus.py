@@ -33,6 +33,7 @@ if sys.path[0] == str(Path(__file__).parent):
     del sys.path[0]  # Dask, which AnnData imports, would take sparse.py of this folder for a library
 
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+PRECISIONS = ("float32", "float64")  # of the tiny counts for which kernels are compiled
 FULL = {"cells": 4000, "genes": 16000, "chosen": 2000, "programs": 10, "depth": 850}
 QUICK = {"cells": 80, "genes": 300, "chosen": 100, "programs": 3, "depth": 300}
 
@@ -94,13 +95,10 @@ def analyse(side: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def warm_up(kind: Any, folder: Path) -> None:
-    """Compile all kernels."""
-    import anndata
-
-    for dtype in (np.float32, np.float64):
-        tiny = anndata.AnnData(planted(**QUICK).astype(dtype))
-        one = kind(str(folder), f"warm{np.dtype(dtype).itemsize}")
-        one.prepare(tiny, components=[2, 3], n_iter=3, num_highvar_genes=50, seed=0)
+    """Compile all kernels, or load them from the cache."""
+    for dtype in PRECISIONS:
+        one = kind(str(folder), f"warm {dtype}")
+        one.prepare(str(folder / f"{dtype}.h5ad"), components=[2, 3], n_iter=3, num_highvar_genes=50, seed=0)
         one.factorize()
         one.consensus(2, 2.0)
 
@@ -128,7 +126,7 @@ def objectives(side: str, folder: Path, settings: dict[str, Any]) -> float:
     home = folder / side / "cnmf_tmp"
     data = as_data(anndata.read_h5ad(home / f"{side}.norm_counts.h5ad").X)
     names = [f"{side}.spectra.k_{k}.iter_{i}.df.npz" for k in settings["ranks"] for i in range(settings["runs"])]
-    spectra = (read_frame(home / name).to_numpy(dtype=float) for name in names)
+    spectra = (read_frame(home / name).data.astype(float) for name in names)
     return float(np.mean([solve_activations(data, one.T).relative_error ** 2 for one in spectra]))
 
 
@@ -136,7 +134,8 @@ def silhouettes(side: str, folder: Path) -> np.ndarray:
     """The stability of each rank."""
     from partwise.cells.frames import read_frame
 
-    return read_frame(folder / side / f"{side}.k_selection_stats.df.npz")["silhouette"].to_numpy(dtype=float)
+    stats = read_frame(folder / side / f"{side}.k_selection_stats.df.npz").pandas()
+    return stats["silhouette"].to_numpy(dtype=float)
 
 
 def main() -> None:
@@ -167,6 +166,8 @@ def main() -> None:
         counts = planted(**size)
         share = counts.nnz / np.prod(counts.shape)
         anndata.AnnData(counts).write_h5ad(folder / "counts.h5ad")
+        for dtype in PRECISIONS:
+            anndata.AnnData(planted(**QUICK).astype(dtype)).write_h5ad(folder / f"{dtype}.h5ad")
         print(
             f"{counts.shape[0]} × {counts.shape[1]}, {share:.1%} stored; ranks {first}–{last}, {settings['runs']} runs"
         )

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 from partwise.cells import cNMF, consensus
 from partwise.cells.counts import moments, prepared
-from partwise.cells.frames import read_frame, write_frame
-from partwise.cells.tables import tables
+from partwise.cells.frames import Frame, read_frame, write_frame, write_text
+from partwise.cells.tables import data_frames, tables
 from scipy.optimize import nnls
 
 import partwise as pw
@@ -69,7 +69,7 @@ def test_preparation_by_definition(counts):
 def test_tables_by_definition(counts):
     ready = prepared(sp.csr_matrix(counts.astype(float)), range(90), range(counts.shape[1]), 60)
     found = pw.consensus(ready.matrix, ranks=3, n_runs=4, random_state=0).at(3)
-    made = tables(ready, found, "exact")
+    made = data_frames(tables(ready, found, "exact"))
     spectra = found.components / found.components.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(made.spectra, spectra)
     usage = np.array([nnls(spectra.T, row)[0] for row in ready.matrix.toarray()])
@@ -307,9 +307,9 @@ def test_workers_make_the_same_runs(home, tmp_path):
     again.combine()
     one = cNMF(home, "mine")
     for i in range(4):
-        first, second = (read_frame(c.paths["iter_spectra"] % (3, i)) for c in (one, again))
+        first, second = (read_frame(c.paths["iter_spectra"] % (3, i)).data for c in (one, again))
         np.testing.assert_allclose(first, second, atol=1e-7)
-    assert len(read_frame(again.paths["merged_spectra"] % 3)) == 12
+    assert len(read_frame(again.paths["merged_spectra"] % 3).data) == 12
     before = os.stat(again.paths["iter_spectra"] % (2, 0)).st_mtime_ns
     os.remove(again.paths["iter_spectra"] % (3, 1))
     again.factorize(skip_completed_runs=True)
@@ -322,7 +322,7 @@ def test_workers_make_the_same_runs(home, tmp_path):
 def test_ranks_are_drawn(home):
     mine = cNMF(home, "mine")
     mine.k_selection_plot()
-    stats = read_frame(mine.paths["k_selection_stats"])
+    stats = read_frame(mine.paths["k_selection_stats"]).pandas()
     assert stats["k"].tolist() == [2, 3]
     one = mine.consensus(3, skip_density_and_return_after_stats=True)
     assert one.loc["silhouette", "stats"] == pytest.approx(stats["silhouette"][1])
@@ -334,7 +334,7 @@ def test_another_neighbourhood_is_another_density_file(home):
     found = []
     for size in (0.3, 0.8):
         mine.consensus(3, 1.0, local_neighborhood_size=size, show_clustering=False, build_ref=False)
-        found.append(read_frame(mine.paths["local_density_cache"] % 3).to_numpy())
+        found.append(read_frame(mine.paths["local_density_cache"] % 3).data)
     assert (found[1] > found[0]).any()
 
 
@@ -378,7 +378,7 @@ def test_arguments_of_the_steps_are_checked(home, tmp_path):
 def test_counts_as_frames_text_and_genes(counts, tmp_path):
     frame = pd.DataFrame(counts, [f"c{i}" for i in range(90)], [f"g{j}" for j in range(counts.shape[1])])
     frame.to_csv(tmp_path / "counts.tsv", sep="\t")
-    write_frame(frame, tmp_path / "counts.df.npz")
+    write_frame(Frame(counts, np.asarray(frame.index), np.asarray(frame.columns)), tmp_path / "counts.df.npz")
     (tmp_path / "genes.txt").write_text("\n".join(frame.columns[5:40]))
     made = []
     for source in ("counts.tsv", "counts.df.npz"):
@@ -403,7 +403,7 @@ def test_frames_with_pickled_names_are_read_but_no_code(tmp_path):
         name: np.asarray(part, dtype=object) for name, part in (("index", frame.index), ("columns", frame.columns))
     }
     np.savez_compressed(tmp_path / "theirs.npz", data=frame.to_numpy(), **values)
-    pd.testing.assert_frame_equal(read_frame(tmp_path / "theirs.npz"), frame, check_index_type=False)
+    pd.testing.assert_frame_equal(read_frame(tmp_path / "theirs.npz").pandas(), frame, check_index_type=False)
 
     class Bad:
         def __reduce__(self):
@@ -420,9 +420,21 @@ def test_frames_with_pickled_names_are_read_but_no_code(tmp_path):
     with pytest.raises(pw.UnreadableError, match="which is not read"):
         read_frame(tmp_path / "bad.npz")
     assert not (tmp_path / "run").exists()
+    np.savez(tmp_path / "wrong.npz", data=np.eye(2), index=np.arange(3), columns=np.arange(2))
+    with pytest.raises(pw.UnreadableError, match="3 × 2 names"):
+        read_frame(tmp_path / "wrong.npz")
     np.savez(tmp_path / "other.npz", x=np.eye(2))
     with pytest.raises(pw.UnreadableError, match="not a data frame of cNMF"):
         read_frame(tmp_path / "other.npz")
+
+
+def test_text_is_written_as_by_pandas(tmp_path):
+    values = np.array([[0.1, 1 / 3], [1e-30, 1234.5]])
+    for dtype in (np.float64, np.float32):
+        frame = Frame(values.astype(dtype), np.array(['a "b"', "c\td"], dtype=object), np.arange(1, 3))
+        write_text(frame, str(tmp_path / "ours.txt"))
+        frame.pandas().to_csv(tmp_path / "theirs.txt", sep="\t")
+        assert (tmp_path / "ours.txt").read_bytes() == (tmp_path / "theirs.txt").read_bytes()
 
 
 def test_nothing_is_made_dense():

@@ -162,10 +162,10 @@ def test_cached_kernel_for_other_types_is_not_used(monkeypatch):
         class signature:  # noqa: N801
             args = (numba.float32,)
 
-    own = alternating.alternate._cache
-    monkeypatch.setattr(compiled.FunctionCache, "load_overload", lambda *_: Found)
-    assert own.load_overload((numba.float64,), None) is None
-    assert own.load_overload((numba.float32,), None) is Found
+    own, context = alternating.alternate._cache, alternating.alternate.targetctx
+    monkeypatch.setattr(compiled.FunctionCache, "_load_overload", lambda *_: Found)
+    assert own.load_overload((numba.float64,), context) is None
+    assert own.load_overload((numba.float32,), context) is Found
 
 
 def test_full_disk_does_not_stop_a_fit(monkeypatch):

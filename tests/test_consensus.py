@@ -199,7 +199,7 @@ def test_isolated_and_zero_components_are_left_out(X):
 def test_cluster_whose_median_is_zero_takes_its_mean():
     unit = unit_rows(np.eye(6)[:5])
     np.testing.assert_allclose(medians(unit, np.zeros(5, dtype=int), 1)[0], unit.mean(axis=0))
-    assert local_density(np.zeros((3, 2)), 1).tolist() == [np.inf] * 3
+    assert local_density(np.zeros((3, 2)), np.zeros((3, 3)), 1).tolist() == [np.inf] * 3
 
 
 def test_from_spectra_takes_arrays_lists_dicts_and_cnmf_names(X, found):

@@ -3,6 +3,9 @@
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 NOT_NEEDED = {
     *("anndata", "clarabel", "dask", "distributed", "h5py", "matplotlib", "nibabel", "nilearn", "pandas", "PIL"),
     *("pooch", "rich", "soundfile", "tensorly", "zarr"),
@@ -28,6 +31,34 @@ def test_fits_import_only_what_they_need():
     loaded = set(done.stdout.split())
     assert "partwise.estimators" in loaded
     assert not loaded & NOT_NEEDED
+
+
+CONSENSUS = """
+import sys
+from partwise.cells import cNMF
+one = cNMF(sys.argv[1], "it")
+one.prepare(sys.argv[1] + "/counts.h5ad", components=[2, 3], n_iter=3, seed=0, num_highvar_genes=40)
+one.factorize()
+one.combine()
+one.consensus(3, 2.0, show_clustering=False)
+print(*sys.modules)
+"""
+BEYOND_A_FIT = {"joblib", "scipy.cluster", "scipy.optimize", "scipy.stats", "sklearn"}
+COMPILER = {"numba.np.linalg", "numba.np.arraymath"}
+
+
+def test_a_consensus_of_a_file_imports_only_what_it_needs(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    rates = np.kron(np.eye(3), np.full(20, 8.0))[rng.integers(3, size=60)] + 0.2
+    anndata.AnnData(rng.poisson(rates).astype("float32")).write_h5ad(tmp_path / "counts.h5ad")
+    for _ in range(2):  # the first may compile kernels
+        command = [sys.executable, "-W", "ignore", "-c", CONSENSUS, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        loaded = set(done.stdout.split())
+        assert not loaded & (NOT_NEEDED - {"h5py"} | BEYOND_A_FIT)
+    assert not loaded & COMPILER  # kernels from the cache need no compiler
 
 
 ROOMS = """

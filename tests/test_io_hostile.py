@@ -272,7 +272,7 @@ def test_values_that_are_no_data(tmp_path):
     ("module", "ending", "extra"),
     [
         ("nibabel", ".nii", "brain"),
-        ("anndata", ".h5ad", "cells"),
+        ("h5py", ".h5ad", "cells"),
         ("h5py", ".h5", "stored"),
         ("soundfile", ".wav", "sound"),
     ],

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from ..projections import FreeNorm
 from ..runtime.compiled import kernel
@@ -91,6 +90,8 @@ def match_parts(first: npt.ArrayLike, second: npt.ArrayLike) -> Matching:
     >>> match_parts([[1, 0, 0], [0, 1, 1]], [[0, 2, 2], [0, 0, 1], [3, 0, 0]])
     Matching(first=array([0, 1]), second=array([2, 0]), cosines=array([1., 1.]))
     """
+    from scipy.optimize import linear_sum_assignment  # takes 20 MB and is needed only here
+
     a, b = (np.asarray(parts, dtype=float) for parts in (first, second))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not (a.size and b.size):
         raise ValueError(f"components have shapes {a.shape} and {b.shape}: give one per row, with equal features")

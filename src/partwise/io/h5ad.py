@@ -29,13 +29,68 @@ def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: s
     ``mask_var`` is a boolean column of ``var``: the genes to read. ``file.h5ad:varm/NMFs`` reads the components that
     Partwise wrote, genes × components.
     """
-    anndata = extra("anndata", "cells", "an .h5ad file")
     backed = path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
         stays = [file[name] for name in ("X", "raw/X") if backed and name in file]
         allow(path, claimed(file) - sum(map(claimed, stays)))
-    adata = anndata.read_h5ad(path, backed="r" if backed else None)
+        if not backed:
+            return _table(Cells(file), path, inner, layer, mask_var, home=path)
+    adata = extra("anndata", "cells", "an .h5ad file").read_h5ad(path, backed="r")
     return _table(adata, path, inner, layer, mask_var, home=path)
+
+
+class Cells:
+    """An .h5ad file with the attributes of AnnData, each of which is read when it is asked for.
+
+    AnnData itself takes 60 MB to import. It reads what is neither a dense, CSR or CSC matrix nor a list of names.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.layers, self.varm = (Elements(file.get(place, {})) for place in ("layers", "varm"))
+
+    @property
+    def X(self) -> Any:  # noqa: N802 (AnnData's name)
+        """The matrix, or None."""
+        return Elements(self.file)["X"] if "X" in self.file else None
+
+    @property
+    def var(self) -> Any:
+        """The data frame of the genes."""
+        return Elements(self.file)["var"]
+
+    @property
+    def obs_names(self) -> Any:
+        """The names of the cells."""
+        return index_of(self.file["obs"])
+
+    @property
+    def var_names(self) -> Any:
+        """The names of the genes."""
+        return index_of(self.file["var"])
+
+
+class Elements(dict[str, Any]):
+    """The elements of a group of AnnData, each of which is read when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        item = super().__getitem__(name)
+        kind = item.attrs.get("encoding-type")
+        if kind == "array":
+            return item[()]
+        if kind not in ("csr_matrix", "csc_matrix"):
+            return extra("anndata", "cells", "an .h5ad file").io.read_elem(item)
+        rows, columns = map(int, item.attrs["shape"])
+        values, indices, indptr = (item[part][()] for part in ("data", "indices", "indptr"))
+        return compressed(kind[:3], values, indices, indptr, (rows, columns))
+
+
+def index_of(frame: Any) -> Any:
+    """The names in the index of a data frame of AnnData."""
+    names = frame.get(frame.attrs.get("_index", ""))
+    if names is not None and names.attrs.get("encoding-type") == "string-array":
+        return names.asstr()[()]
+    return extra("anndata", "cells", "an .h5ad file").io.read_elem(frame).index
 
 
 def read_zarr_cells(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
@@ -65,7 +120,7 @@ def _table(
             f"{path} has no X: select a layer, as in {path}:layers/{next(iter(adata.layers), 'counts')}"
         )
     try:
-        genes = gene_mask(adata.var, mask_var)
+        genes = None if mask_var is None else gene_mask(adata.var, mask_var)
     except ValueError as error:
         raise UnreadableError(f"{path}: {error}") from error
     kind = "AnnData" if name in ("", "X") else f"AnnData layer {name}"

@@ -10,15 +10,35 @@ from typing import Any
 import numpy as np
 
 from ..statistics import Array
-from .table import Table, extra
+from .table import Table, extra, is_sparse
 
 
 def new_h5ad(path: Path, table: Table, X: Any = None) -> None:
-    """Write a file with the names of ``table``, and with X if given."""
-    anndata = extra("anndata", "cells", "an .h5ad file")
-    adata = anndata.AnnData(X, shape=table.shape if X is None else None)
-    adata.obs_names, adata.var_names = list(table.samples), list(table.features)
-    adata.write_h5ad(path)
+    """Write a file of AnnData with the names of ``table``, and with X if given."""
+    h5py = extra("h5py", "cells", "an .h5ad file")
+    text = h5py.string_dtype()
+    with h5py.File(path, "w") as file:
+        mark(file, "anndata", "0.1.0")
+        for place in ("layers", "obsm", "obsp", "uns", "varm", "varp"):
+            mark(file.create_group(place), "dict", "0.1.0")
+        for place, names in (("obs", table.samples), ("var", table.features)):
+            frame = mark(file.create_group(place), "dataframe", "0.2.0")
+            frame.attrs["_index"], frame.attrs["column-order"] = "_index", np.array([], dtype=text)
+            mark(frame.create_dataset("_index", data=list(names), dtype=text), "string-array", "0.2.0")
+        if is_sparse(X):
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+            matrix = mark(file.create_group("X"), f"{X.format}_matrix", "0.1.0")
+            matrix.attrs["shape"] = X.shape
+            for name in ("data", "indices", "indptr"):
+                matrix.create_dataset(name, data=getattr(X, name))
+        elif X is not None:
+            mark(file.create_dataset("X", data=X), "array", "0.2.0")
+
+
+def mark(item: Any, kind: str, version: str) -> Any:
+    """The item, with the attributes by which AnnData knows how to read it."""
+    item.attrs["encoding-type"], item.attrs["encoding-version"] = kind, version
+    return item
 
 
 def all_genes(components: Array, genes: Array | None) -> Array:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
-from sklearn.metrics.pairwise import euclidean_distances
 
 from ..selection import Consensus, Programs
+from ..selection.clustering import distances_between
 from ..selection.connectivity import Connectivity
 from ..statistics import Array
 from .figures import COLOURS, INK, Canvas, documented, line_style, new_figure, open_frame
@@ -96,7 +94,7 @@ def clustergram(
         raise ValueError(f"names has {len(listed)} entries, but there are {found.rank} programs")
     figure = figure or new_figure(7.6, 4.2)
     grid = figure.add_gridspec(2, 3, width_ratios=(0.25, 5, 3.6), height_ratios=(5, 0.25))
-    distances = euclidean_distances(found.spectra[found.kept])
+    distances = distances_between(found.spectra[found.kept])
     labels = found.labels[found.kept]
     order = np.concatenate([by_tree(distances, np.flatnonzero(labels == j)) for j in range(found.rank)])
     main = figure.add_subplot(grid[0, 1])
@@ -133,6 +131,9 @@ def draw_density(axis: Axes, found: Programs) -> None:
 
 def by_tree(distances: Array, which: Array) -> Array:
     """Rows ``which`` in the order of their average-linkage tree."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     if len(which) < 3:
         return which
     inside = squareform(distances[np.ix_(which, which)], checks=False)

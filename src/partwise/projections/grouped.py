@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from ..runtime.arrays import Array, Vector
 from .fast import positive_sums
@@ -69,6 +68,8 @@ def shared_norms(columns: list[Vector], want: float) -> Vector:
     k_j(a), the ℓ1 norm of (x_j − a)₊ normalised, decreases with a. Brent's method brackets the threshold with mean
     ``want`` between two neighbouring floats. If the mean jumps between them (ties), every mixture is equally near.
     """
+    from scipy.optimize import brentq  # takes 20 MB and is needed only here
+
     m = columns[0].size
     low = min(float(c.min()) for c in columns)
     high = max(float(c.max()) for c in columns)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..data import Chunked, DenseData, Matrix, SparseData
 from ..data.matrix import scale_limit
@@ -163,6 +162,8 @@ def assigned(factors: Factors, sets: Sequence[Sets], mode: int) -> Factors:
     free = np.array([j for j in range(len(sets[mode])) if j not in kept], dtype=int)
     if not differ([sets[mode][j] for j in free.tolist()]):
         return factors
+    from scipy.optimize import linear_sum_assignment  # takes 20 MB and is needed only here
+
     sizes = np.prod([gram(f).diagonal() for f in factors], axis=0)
     costs = np.zeros((len(free), len(free)))
     done: list[int] = []

@@ -23,6 +23,7 @@ import numba
 import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.event import Event, Listener, register
+from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
 
 from .threads import in_child
@@ -110,9 +111,15 @@ class Cache(FunctionCache):  # type: ignore[misc]
         self._cache_file._source_stamp = stamp
 
     def load_overload(self, sig: object, target_context: object) -> Any:
-        """The compiled function for this signature, or None."""
+        """The compiled function for this signature, or None.
+
+        numba would first import all that it can compile, which takes half a second and 25 MB. A kernel that is compiled
+        already needs numba's memory management only.
+        """
         try:
-            found = super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
         except Exception as error:  # unpickling a damaged file can raise anything
             log.debug("cannot read a kernel from the cache; compiling it again: %r", error)
             return None

@@ -1,5 +1,7 @@
 """Components that recur over runs: local density, clusters and medians, as in cNMF.
 
+Everything is computed from the distances between the components of all runs.
+
 Reference: D. Kotliar et al., "Identifying gene expression programs of cell-type identity and cellular activity with
 single-cell RNA-Seq", eLife 8 (2019).
 """
@@ -7,15 +9,11 @@ single-cell RNA-Seq", eLife 8 (2019).
 from __future__ import annotations
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
-from sklearn.metrics.pairwise import euclidean_distances
 
 from ..engine.validation import as_amount
-from ..runtime.threads import controller
 from ..statistics import Array
+from .kmeans import k_means, membership
 
-STARTS, SEED = 10, 1  # of k-means, as in cNMF
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)  # suggested where a threshold leaves too little
 
 
@@ -25,37 +23,57 @@ def unit_rows(spectra: Array) -> Array:
     return np.divide(spectra, sizes, out=np.zeros_like(spectra), where=sizes > 0)
 
 
+def distances_between(rows: Array) -> Array:
+    """Euclidean distances between all rows."""
+    sizes = np.einsum("ij,ij->i", rows, rows)
+    squares = -2 * (rows @ rows.T)
+    squares += sizes[:, None]
+    squares += sizes
+    np.fill_diagonal(squares, 0)
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+
+
 def neighbours(size: float, rows: int, rank: int) -> int:
     """The number of nearest neighbours for the local density: a share of the runs, but at least one."""
     return min(max(int(size * rows / rank), 1), rows - 1)
 
 
-def local_density(unit: Array, count: int) -> Array:
-    """The mean Euclidean distance of each row to its ``count`` nearest others; infinite for zero rows.
+def local_density(unit: Array, distances: Array, count: int) -> Array:
+    """The mean distance of each row to its ``count`` nearest others; infinite for zero rows.
 
     A component that most runs find has close neighbours. The larger the value, the more isolated it is.
     """
-    distances = euclidean_distances(unit)
     nearest = np.partition(distances, count, axis=1)[:, : count + 1]  # includes the distance 0 to itself
     return np.where(unit.any(axis=1), nearest.sum(axis=1) / count, np.inf)
 
 
-def clustered(unit: Array, rank: int) -> Array:
+def clustered(unit: Array, distances: Array, rank: int) -> Array:
     """The cluster of each row, from 0, by k-means."""
-    distinct = len(np.unique(unit, axis=0))
+    distinct = len({hash(row.tobytes()) for row in unit})
     if distinct < rank:
         raise ValueError(
             f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank"
         )
-    with controller().limit(limits=1):  # more threads wait for each other: there are few rows
-        return np.asarray(KMeans(rank, n_init=STARTS, random_state=SEED).fit(unit).labels_)
+    return k_means(np.square(distances), rank)
 
 
-def silhouette(unit: Array, labels: Array) -> float:
-    """The mean silhouette of the clusters, nan if it is not defined: for one cluster, or one row per cluster."""
-    if not 1 < len(np.unique(labels)) < len(labels):
-        return float("nan")
-    return float(silhouette_score(unit, labels, metric="euclidean"))
+def silhouettes(distances: Array, labels: Array) -> Array:
+    """The silhouette of each row, 0 if it is alone in its cluster; nan for one cluster, or one row per cluster.
+
+    It compares the mean distance to the other rows of the cluster with that to the nearest other cluster.
+    """
+    member = membership(labels)
+    sizes, rows = member.sum(axis=0), np.arange(len(labels))
+    if not 1 < np.count_nonzero(sizes) < len(labels):
+        return np.full(len(labels), np.nan)
+    sums = distances @ member
+    within = sums[rows, labels] / np.maximum(sizes[labels] - 1, 1)
+    between = np.divide(sums, sizes, out=np.full_like(sums, np.inf), where=sizes > 0)
+    between[rows, labels] = np.inf
+    nearest = between.min(axis=1)
+    larger = np.maximum(within, nearest)
+    known = (sizes[labels] > 1) & (larger > 0)
+    return np.divide(nearest - within, larger, out=np.zeros(len(labels)), where=known)
 
 
 def medians(unit: Array, labels: Array, rank: int) -> Array:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import cophenet, fcluster, leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from ..data import Chunked, Matrix
 from ..engine.solving import solve_activations
@@ -57,6 +55,9 @@ class Connectivity:
 
 def connectivity(data: Matrix | Chunked, spectra: Array, rank: int, names: Array | None) -> Connectivity:
     """The consensus matrix of samples, from the components of all runs of a rank."""
+    from scipy.cluster.hierarchy import cophenet, fcluster, leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     n, runs = data.shape[0], len(spectra) // rank
     if n > MOST:
         raise ValueError(f"X has {n} samples: a matrix of all pairs is only made for at most {MOST}; give a subset")

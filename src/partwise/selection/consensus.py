@@ -13,7 +13,6 @@ import numpy as np
 from ..data import Chunked, Matrix, checksum, with_divergence
 from ..engine.names import named
 from ..engine.options import MISSING, NEGATIVE
-from ..engine.progress import counting_line
 from ..engine.summary import as_matrix
 from ..engine.validation import (
     Seed,
@@ -172,6 +171,8 @@ def fit_missing(
     verbose: bool,
 ) -> None:
     """Fit the ``wanted`` runs that are not known yet, and save them on the way."""
+    from ..engine.progress import counting_line  # imports rich
+
     left = [run for run in wanted if run not in runs.components]
     line = counting_line("consensus", len(wanted), len(wanted) - len(left))
     with line if verbose else nullcontext(lambda: None) as advance:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import silhouette_samples
 
 from ..engine.metrics import specificity
 from ..engine.names import check_unique
 from ..engine.summary import as_matrix
 from ..engine.validation import as_amount, as_choice
 from ..statistics import Array
-from .clustering import unit_rows
+from .clustering import distances_between, silhouettes, unit_rows
 
 
 class Member(NamedTuple):
@@ -248,7 +247,7 @@ def collected(
 ) -> Families:
     """The families of these labels, those of largest coverage and most members first."""
     count = int(labels.max()) + 1
-    scores = silhouette_samples(compared, labels) if 1 < count < len(labels) else np.full(len(labels), np.nan)
+    scores = silhouettes(distances_between(compared), labels)
     start = np.searchsorted(owner, np.arange(len(groups)))
     found = []
     for number in range(count):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import kl_div
@@ -80,6 +79,8 @@ class Observed:
 
     def digest(self) -> str:
         """A digest of the observed entries and their positions, to recognise the same X in a later search."""
+        import joblib
+
         X = self.matrix
         if self.sparse:
             parts = [X.indptr, X.indices, X.data]

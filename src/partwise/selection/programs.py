@@ -17,7 +17,16 @@ from ..engine.summary import summary
 from ..engine.validation import as_columns, as_count
 from ..projections import AtMost
 from ..statistics import Array, as_factor
-from .clustering import check_kept, clustered, local_density, medians, neighbours, silhouette, unit_rows
+from .clustering import (
+    check_kept,
+    clustered,
+    distances_between,
+    local_density,
+    medians,
+    neighbours,
+    silhouettes,
+    unit_rows,
+)
 
 Shape = AtMost | float | tuple[float | None, float | None] | None  # what the components are projected to
 
@@ -180,12 +189,15 @@ def assemble(
 ) -> Programs:
     """Build the consensus of one rank from the stacked components of its runs."""
     unit = unit_rows(spectra)
-    density = local_density(unit, neighbours(size, len(unit), rank))
+    distances = distances_between(unit)
+    density = local_density(unit, distances, neighbours(size, len(unit), rank))
     check_kept(density, threshold, rank)
     kept = density < threshold
-    labels = clustered(unit[kept], rank)
-    stability = silhouette(unit[kept], labels)
-    parts = projected(medians(unit[kept], labels, rank), sparsity)
+    some = unit if kept.all() else unit[kept]
+    distances = distances[np.ix_(kept, kept)]
+    labels = clustered(some, distances, rank)
+    stability = float(silhouettes(distances, labels).mean())
+    parts = projected(medians(some, labels, rank), sparsity)
     solved = solve_activations(data, as_factor(parts.T))
     activations = np.asarray(solved.activations)
     order = np.argsort(-shares(activations, parts), kind="stable")

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, cast
 
-import joblib
 import numpy as np
 
 from ..engine.options import TABLE
-from ..engine.progress import counting_line
 from ..engine.validation import (
     Seed,
     as_amount,
@@ -144,6 +142,8 @@ def select(
     wanted = [(rank, number) for rank in ranks for number in range(n_splits)]
     jobs = None if n_jobs is None else as_jobs(n_jobs, "n_jobs")
     left = [key for key in reversed(wanted) if key not in finished.records]  # slowest (largest rank) first
+    from ..engine.progress import counting_line  # imports rich
+
     line = counting_line("select", len(wanted), len(wanted) - len(left))
     with line if as_verbosity(verbose) else nullcontext(lambda: None) as advance:
         for record in fit_paths(entries, plan, left, jobs):
@@ -158,6 +158,8 @@ def fit_paths(observed: Observed, plan: Plan, keys: list[tuple[int, int]], jobs:
     The last (smallest) one runs first and in this process, so that the workers find its compiled kernels in the cache.
     If all of them together are likely to take less time than starting workers, the others run in this process, too.
     """
+    import joblib
+
     started = clock()
     yield from (fit_path(observed, plan, *key) for key in keys[-1:])
     if (clock() - started) * len(keys) < WORKERS:

@@ -8,25 +8,31 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 
 from partwise.data import as_data
 from partwise.engine.validation import as_choice, as_count, warn_user
-from partwise.io.table import extra
+from partwise.io.table import Table
+from partwise.io.write_h5ad import new_h5ad
 from partwise.runtime.files import replacing
 from partwise.selection.consensus import TOL, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
+from partwise.selection.stability import Consensus
 
 from .counts import Prepared, moments, prepared, whole, with_tpm
-from .frames import FILES, counts_of, read_frame, read_text, threshold_text, write_frame, write_text
+from .frames import FILES, Frame, counts_of, read_frame, read_text, threshold_text, write_frame, write_text
 from .tables import CNMF, tables
 
-TABLES = {  # file: attribute of the tables
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLAN = ("n_components", "iter", "nmf_seed", "completed")
+STATS = ("k", "local_density_threshold", "silhouette", "prediction_error")
+TABLES = {  # file: name of the table
     "consensus_spectra": "spectra",
     "consensus_usages": "usage",
     "gene_spectra_tpm": "tpm",
@@ -133,8 +139,7 @@ class cNMF:  # noqa: N801 (its name)
         total = as_count(total_workers, "total_workers")
         if not isinstance(worker_i, int | np.integer) or not 0 <= worker_i < total:
             raise ValueError(f"worker_i={worker_i!r}: give a number from 0 to total_workers - 1 = {total - 1}")
-        plan = read_frame(self.paths["nmf_replicate_parameters"])
-        jobs = [(int(row.n_components), int(row.iter), int(row.nmf_seed)) for row in plan.itertuples()]
+        jobs = [(k, i, seed) for k, i, seed, *_ in self._plan()]
         if skip_completed_runs:
             jobs = [job for job in jobs if not os.path.exists(self.paths["iter_spectra"] % job[:2])]
         settings = json.loads(Path(self.paths["nmf_run_parameters"]).read_text(encoding="utf-8"))
@@ -145,7 +150,7 @@ class cNMF:  # noqa: N801 (its name)
 
         def done(number: int, result: Any) -> None:
             k, i, _ = mine[number]
-            frame = pd.DataFrame(result.components.astype(float), np.arange(1, k + 1), ready.chosen_genes)
+            frame = Frame(result.components.astype(float), np.arange(1, k + 1), ready.chosen_genes)
             write_frame(frame, self.paths["iter_spectra"] % (k, i))
 
         fit_each(as_single(as_data(ready.matrix)), keywords, options, done)
@@ -157,19 +162,15 @@ class cNMF:  # noqa: N801 (its name)
 
     def k_selection_plot(self, close_fig: bool = False) -> Any:
         """Write stability and error of each rank to a picture and a table, and return the figure."""
-        stacked = {k: self._stacked(k, skip_missing=True).to_numpy() for k in self._ranks()}
-        found = from_spectra(stacked, self._prepared().matrix)
-        norm = float(np.square(self._prepared().matrix.data).sum())
-        stats = pd.DataFrame(
-            {
-                "k": [float(row["rank"]) for row in found.rows],
-                "local_density_threshold": 0.5,
-                "silhouette": [row["stability"] for row in found.rows],
-                "prediction_error": [norm * row["error"] ** 2 for row in found.rows],
-            }
-        )
-        write_frame(stats, self.paths["k_selection_stats"])
-        figure = found.plot()
+        matrix = self._prepared().matrix
+        rows = [
+            row  # of one rank at a time, so that its spectra are not kept
+            for k in self._ranks()
+            for row in from_spectra(self._stacked(k, skip_missing=True).data, matrix, rank=k).rows
+        ]
+        stats = np.array([self._stats(row, 0.5) for row in rows])
+        write_frame(Frame(stats, np.arange(len(stats)), np.array(STATS)), self.paths["k_selection_stats"])
+        figure = Consensus({}, rows).plot()
         figure.savefig(self.paths["k_selection_plot"])
         return figure
 
@@ -198,27 +199,22 @@ class cNMF:  # noqa: N801 (its name)
         k = as_count(k, "k")
         ready = self._prepared()
         spectra = self._stacked(k, skip_missing=True)
-        found = from_spectra(spectra.to_numpy(), ready.matrix, rank=k)
+        found = from_spectra(spectra.data, ready.matrix, rank=k)
         if skip_density_and_return_after_stats:
-            (row,) = found.rows
-            error = float(np.square(ready.matrix.data).sum()) * row["error"] ** 2
-            names = ["k", "local_density_threshold", "silhouette", "prediction_error"]
-            return pd.DataFrame([k, density_threshold, row["stability"], error], index=names, columns=["stats"])
+            stats = np.array(self._stats(found.rows[0], density_threshold))
+            return Frame(stats[:, None], np.array(STATS), np.array(["stats"])).pandas()
         size = local_neighborhood_size
         programs = found.at(k, density_threshold, local_neighborhood_size=size)
         made = tables(ready, programs, refit, refit_usage, normalize_tpm_spectra)
         where = (k, threshold_text(density_threshold))
-        for file, attribute in TABLES.items():
-            write_frame(getattr(made, attribute), self.paths[file] % where)
-            write_text(getattr(made, attribute), self.paths[f"{file}__txt"] % where)
-        density = pd.DataFrame({"local_density": programs.density}, index=spectra.index)
+        for file, name in (TABLES | {"starcat_spectra": "starcat"} if build_ref else TABLES).items():
+            write_frame(made[name], self.paths[file] % where)
+            write_text(made[name], self.paths[f"{file}__txt"] % where)
+        density = Frame(programs.density[:, None], spectra.index, np.array(["local_density"]))
         write_frame(density, self.paths["local_density_cache"] % k)
-        if build_ref:
-            write_frame(made.starcat, self.paths["starcat_spectra"] % where)
-            write_text(made.starcat, self.paths["starcat_spectra__txt"] % where)
         if not show_clustering:
             return None
-        figure = programs.plot(names=made.usage.columns)
+        figure = programs.plot(names=made["usage"].columns)
         figure.savefig(self.paths["clustering_plot"] % where)
         return None if close_clustergram_fig else figure
 
@@ -226,6 +222,8 @@ class cNMF:  # noqa: N801 (its name)
         self, K: int, density_threshold: float, n_top_genes: int = 100, norm_usage: bool = True
     ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         """Usages (cells × K), marker scores and TPM (genes × K), and the top genes of each program by score."""
+        import pandas as pd
+
         where = (K, threshold_text(density_threshold))
         names = ("consensus_usages", "gene_spectra_score", "gene_spectra_tpm")
         usage, scores, tpm = (read_text(self.paths[f"{name}__txt"] % where) for name in names)
@@ -235,13 +233,23 @@ class cNMF:  # noqa: N801 (its name)
         top = {j: row.sort_values(ascending=False).index[:n_top_genes] for j, row in scores.iterrows()}
         return usage, scores.T, tpm.T, pd.DataFrame(top)
 
-    def _ranks(self) -> list[int]:
-        return sorted({int(k) for k in read_frame(self.paths["nmf_replicate_parameters"]).n_components})
-
-    def _stacked(self, k: int, skip_missing: bool = False) -> pd.DataFrame:
-        """The spectra of all runs of a rank: from the files of runs or, if there are none, from the combined file."""
+    def _plan(self) -> list[list[int]]:
+        """The rank, number and seed of each run."""
         plan = read_frame(self.paths["nmf_replicate_parameters"])
-        wanted = [int(i) for i in plan[plan.n_components == k].iter]
+        places = [plan.columns.tolist().index(name) for name in PLAN[:3]]
+        return plan.data[:, places].astype(int).tolist()
+
+    def _ranks(self) -> list[int]:
+        return sorted({k for k, *_ in self._plan()})
+
+    def _stats(self, row: dict[str, Any], threshold: float) -> list[float]:
+        """The numbers that cNMF gives for a rank."""
+        norm = float(np.square(self._prepared().matrix.data).sum())
+        return [float(row["rank"]), threshold, row["stability"], norm * row["error"] ** 2]
+
+    def _stacked(self, k: int, skip_missing: bool = False) -> Frame:
+        """The spectra of all runs of a rank: from the files of runs or, if there are none, from the combined file."""
+        wanted = [i for rank, i, _ in self._plan() if rank == k]
         if not wanted:
             raise ValueError(f"k={k} was not prepared; ranks are {', '.join(map(str, self._ranks()))}")
         files = {i: self.paths["iter_spectra"] % (k, i) for i in wanted}
@@ -253,9 +261,9 @@ class cNMF:  # noqa: N801 (its name)
                 f"{len(missing)} of {len(files)} runs of k={k} have no file, first {missing[0]}: run factorize first"
             )
         found = {i: read_frame(file) for i, file in files.items() if file not in missing}
-        for i, frame in found.items():
-            frame.index = pd.Index([f"iter{i}_topic{t + 1}" for t in range(k)])
-        return pd.concat(found.values())
+        names = [f"iter{i}_topic{t + 1}" for i in found for t in range(k)]
+        spectra = np.concatenate([frame.data for frame in found.values()])
+        return Frame(spectra, np.array(names, dtype=object), next(iter(found.values())).columns)
 
     def _write_plan(self, ranks: list[int], asked: int, n_iter: int, seed: int | None) -> None:
         seeds = np.random.RandomState(seed).randint(1, 2**31 - 1, asked * n_iter)  # cNMF's, repeated ranks included
@@ -270,19 +278,17 @@ class cNMF:  # noqa: N801 (its name)
                 "unless skip_completed_runs=True",
                 UserWarning,
             )
-        plan = pd.DataFrame(rows, columns=["n_components", "iter", "nmf_seed", "completed"])
-        write_frame(plan.astype(int), self.paths["nmf_replicate_parameters"])
+        plan = Frame(np.array(rows, dtype=int), np.arange(len(rows)), np.array(PLAN))
+        write_frame(plan, self.paths["nmf_replicate_parameters"])
 
     def _write_prepared(self, ready: Prepared) -> None:
         for key, X, genes in (
             ("normalized_counts", ready.matrix, ready.chosen_genes),
             ("tpm", ready.tpm, ready.genes),
         ):
-            adata = extra("anndata", "cells", "an .h5ad file").AnnData(X)
-            adata.obs_names, adata.var_names = list(ready.cells), list(genes)
             with replacing(self.paths[key]) as fresh:
-                adata.write_h5ad(fresh)
-        stats = pd.DataFrame({"__mean": ready.mean, "__std": ready.std}, index=ready.genes)
+                new_h5ad(fresh, Table(X, key, "", tuple(ready.cells), tuple(genes)), X)
+        stats = Frame(np.column_stack([ready.mean, ready.std]), ready.genes, np.array(["__mean", "__std"]))
         write_frame(stats, self.paths["tpm_stats"])
         with replacing(self.paths["nmf_genes_list"]) as fresh:
             fresh.write_text("\n".join(ready.chosen_genes), encoding="utf-8")

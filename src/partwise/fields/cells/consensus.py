@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from partwise.engine.names import check_unique
 from partwise.engine.validation import as_choice, as_count, warn_user
-from partwise.estimators import SparseNMF
 from partwise.io.h5ad import gene_mask
 from partwise.io.table import Table
 from partwise.io.write_h5ad import all_genes
@@ -23,7 +21,13 @@ from partwise.selection.programs import as_model
 from partwise.selection.search import as_ranks
 
 from .counts import UNIQUE, Prepared, as_counts, deviations, matrix_in, prepared, scaled_columns
-from .tables import Tables, of_rows, tables
+from .frames import Frame
+from .tables import Tables, data_frames, of_rows, tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from partwise.estimators import SparseNMF
 
 REFITS = ("exact", "cnmf")
 
@@ -53,7 +57,7 @@ class CellPrograms:
     def usage(self) -> pd.DataFrame:
         """Share of each program in each cell."""
         usage = self.tables.usage
-        return pd.DataFrame(of_rows(usage.to_numpy(float)), usage.index, usage.columns)
+        return Frame(of_rows(usage.to_numpy(float)), usage.index, usage.columns).pandas()
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -67,6 +71,8 @@ class CellPrograms:
 
     def top_genes(self, n: int = 100) -> pd.DataFrame:
         """The marker genes of each program by score, best first: a column per program."""
+        import pandas as pd
+
         n = as_count(n, "n")
         ranked = {j: scores.sort_values(ascending=False).index[:n] for j, scores in self.scores.iterrows()}
         return pd.DataFrame(ranked)
@@ -109,6 +115,8 @@ class CellPrograms:
         -------
         DataFrame of shape (cells, rank)
         """
+        import pandas as pd
+
         counts = as_counts(matrix_in(adata, layer, "reference.transform"), check_counts).astype(float)
         if counts.shape[0] < 2:
             raise ValueError(
@@ -152,7 +160,7 @@ class CellConsensus:
     def at(self, rank: int, density_threshold: float = 0.5, *, local_neighborhood_size: float = 0.3) -> CellPrograms:
         """The programs of one rank, as `Consensus.at`, also stored in ``adata`` in place of those of another rank."""
         programs = self.found.at(rank, density_threshold, local_neighborhood_size=local_neighborhood_size)
-        cells = CellPrograms(programs, tables(self.ready, programs, self.refit))
+        cells = CellPrograms(programs, data_frames(tables(self.ready, programs, self.refit)))
         if self.adata is not None:
             store(self.adata, self.key, cells, self)
         return cells

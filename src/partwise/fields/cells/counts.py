@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from partwise.data import is_lazy
@@ -19,7 +18,7 @@ from partwise.engine.validation import as_count
 from partwise.statistics import Array
 
 MILLION = 1e6
-BLOCK = 2**20  # stored values in a block, so that temporary arrays are small
+BLOCK = 2**18  # stored values in a block, so that temporary arrays are small
 TOP = 20  # genes of highest mean, for the expected variance
 UNIQUE = "for example by adata.var_names_make_unique()"
 
@@ -131,7 +130,8 @@ def check_filled(sums: Array, names: Array, what: str, function: str) -> None:
 def scaled_rows(matrix: Any, divisors: Array) -> Any:
     """Rows divided by numbers: new values, with the indices of ``matrix``. In single precision unless it is double."""
     dtype = np.float64 if matrix.dtype == np.float64 else np.float32
-    values = matrix.data.astype(dtype, copy=False) / np.repeat(divisors.astype(dtype), np.diff(matrix.indptr))
+    values = np.repeat(divisors.astype(dtype), np.diff(matrix.indptr))
+    np.divide(matrix.data, values, out=values)
     return sp.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
@@ -179,15 +179,18 @@ def overdispersed(mean: Array, variance: Array, count: int | None) -> Array:
     highest mean, B² the median F of ordinary genes.
     """
     count = len(mean) if count is None else min(as_count(count, "n_top_genes"), len(mean))
-    means, fano = pd.Series(mean), pd.Series(variance / mean)
-    top = means.sort_values(ascending=False)[:TOP].index
-    least = float((np.sqrt(pd.Series(variance)) / means)[top].min())
-    inside = [(values > values.quantile(0.1)) & (values < values.quantile(0.9)) for values in (means, fano)]
-    usual = float(fano[inside[0] & inside[1]].median())
-    if usual != usual:  # too few genes to leave any out
-        usual = float(fano.median())
-    ratio = fano / (least**2 * means + usual)
-    return np.sort(np.asarray(ratio.sort_values(ascending=False).index[:count]))
+    fano = variance / mean
+    top = largest(mean, TOP)
+    least = float((np.sqrt(variance[top]) / mean[top]).min())
+    inside = [(values > np.quantile(values, 0.1)) & (values < np.quantile(values, 0.9)) for values in (mean, fano)]
+    ordinary = inside[0] & inside[1]
+    usual = float(np.median(fano[ordinary] if ordinary.any() else fano))  # too few genes to leave any out
+    return np.sort(largest(fano / (least**2 * mean + usual), count))
+
+
+def largest(values: Array, count: int) -> Array:
+    """Indices of the largest values, of which equal ones come in the order of pandas, as in cNMF."""
+    return (len(values) - 1 - np.argsort(values[::-1]))[::-1][:count]
 
 
 def places(genes: Array, only: Any) -> Array:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import pickle
 import zipfile
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from partwise.io import read
 from partwise.runtime.files import replacing
 from partwise.runtime.untrusted import UnreadableError, allow, reading
 from partwise.statistics import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILES = {  # name: (folder, ending); %d is the rank, %s the threshold
     "normalized_counts": ("cnmf_tmp", "norm_counts.h5ad"),
@@ -59,23 +63,40 @@ class NamesOnly(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-def write_frame(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+@dataclass(frozen=True)
+class Frame:
+    """What a data frame holds. pandas itself takes 40 MB, and is imported only where a user gets its objects."""
+
+    data: Array
+    index: Array
+    columns: Array
+
+    def __post_init__(self) -> None:
+        if self.data.shape != (len(self.index), len(self.columns)):
+            raise ValueError(f"it has {len(self.index)} × {len(self.columns)} names for shape {self.data.shape}")
+
+    def pandas(self) -> pd.DataFrame:
+        """The data frame."""
+        from pandas import DataFrame
+
+        return DataFrame(self.data, self.index, self.columns)
+
+
+def write_frame(frame: Frame, path: str | os.PathLike[str]) -> None:
     """Write a data frame as cNMF does, except that names are not pickled and nothing is compressed.
 
     Spectra hardly shrink by it, and compressing them would take longer than reading and writing.
     """
-    parts = {"data": frame.to_numpy(), "index": plain(frame.index), "columns": plain(frame.columns)}
     with replacing(path) as fresh, open(fresh, "xb") as file:
-        np.savez(file, **parts)
+        np.savez(file, data=frame.data, index=plain(frame.index), columns=plain(frame.columns))
 
 
-def plain(names: Any) -> Array:
+def plain(names: Array) -> Array:
     """Names as an array that needs no pickle."""
-    values = np.asarray(names)
-    return values.astype(str) if values.dtype.kind == "O" else values
+    return names.astype(str) if names.dtype.kind == "O" else names
 
 
-def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_frame(path: str | os.PathLike[str]) -> Frame:
     """Read a data frame that cNMF or `write_frame` wrote."""
     name = os.fspath(path)
     if not os.path.exists(name):
@@ -85,7 +106,7 @@ def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
         if set(sizes) != {f"{member}.npy" for member in MEMBERS}:
             raise UnreadableError(f"{name} is not a data frame of cNMF: it has {', '.join(sizes)}")
         allow(name, 2 * sum(sizes.values()))
-        return pd.DataFrame(**{member: read_member(archive.read(f"{member}.npy")) for member in MEMBERS})
+        return Frame(*(read_member(archive.read(f"{member}.npy")) for member in MEMBERS))
 
 
 def read_member(content: bytes) -> Array:
@@ -107,17 +128,21 @@ def threshold_text(value: float) -> str:
     return str(value).replace(".", "_")
 
 
-def write_text(frame: pd.DataFrame, path: str) -> None:
+def write_text(frame: Frame, path: str) -> None:
     """Write a table as tab-separated text."""
-    with replacing(path) as fresh:
-        frame.to_csv(fresh, sep="\t")
+    with replacing(path) as fresh, open(fresh, "x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator=os.linesep)
+        writer.writerow(["", *frame.columns])
+        writer.writerows([name, *map(str, row)] for name, row in zip(frame.index, frame.data, strict=True))
 
 
 def read_text(path: str) -> pd.DataFrame:
     """Read a table of `write_text`."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path!r}: run consensus with this K and density_threshold first")
-    return pd.read_csv(path, sep="\t", index_col=0)
+    from pandas import read_csv
+
+    return read_csv(path, sep="\t", index_col=0)
 
 
 def counts_of(source: Any) -> tuple[Any, Any, Any]:
@@ -126,6 +151,6 @@ def counts_of(source: Any) -> tuple[Any, Any, Any]:
         return source.X, np.asarray(source.obs_names), np.asarray(source.var_names)
     if os.fspath(source).endswith(".npz"):
         frame = read_frame(source)
-        return frame.to_numpy(), np.asarray(frame.index), np.asarray(frame.columns)
+        return frame.data, frame.index, frame.columns
     table = read(source)
     return table.X, np.array(table.samples, dtype=object), np.array(table.features, dtype=object)

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from partwise.data.stored import LIMIT
 from partwise.engine.validation import Sparsity, as_bytes
-from partwise.estimators import SparseNMF
 from partwise.io.h5ad import as_rows, gene_mask
 from partwise.io.write_h5ad import all_genes, fit_record, usage_columns
 
@@ -69,6 +68,8 @@ def sparse_nmf(
     >>> adata.obsm["X_nmf"].shape, adata.varm["NMFs"].shape, adata.uns["nmf"]["sparsity"].round(6).tolist()
     ((30, 3), (12, 3), [0.4, 0.4, 0.4])
     """
+    from partwise.estimators import SparseNMF  # imports scikit-learn
+
     X = matrix_in(adata, layer, "partwise.SparseNMF")
     model = SparseNMF(n_components, sparsity=sparsity, **options)
     genes = gene_mask(adata.var, mask_var)

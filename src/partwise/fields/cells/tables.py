@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.decomposition import non_negative_factorization
 
 from partwise.data import as_data
 from partwise.engine.solving import solve_activations
@@ -15,6 +13,10 @@ from partwise.selection.programs import Programs
 from partwise.statistics import Array, as_factor
 
 from .counts import MILLION, Prepared, deviations, scaled_columns
+from .frames import Frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CELLS = 512  # in a block
 LEAST_VARIANCE = 1e-12  # cNMF's: a gene with less has no score
@@ -46,10 +48,13 @@ class Tables:
     starcat: pd.DataFrame
 
 
-def tables(ready: Prepared, found: Programs, refit: str, final_refit: bool = True, sums: bool = False) -> Tables:
-    """Build the tables. ``refit`` is "exact", or "cnmf": coordinate descent that stops early, as in cNMF.
+def tables(
+    ready: Prepared, found: Programs, refit: str, final_refit: bool = True, sums: bool = False
+) -> dict[str, Frame]:
+    """Build the tables, named as in `Tables`.
 
-    Without ``final_refit``, the usages are those of the scaled counts. ``sums``: scale programs in TPM to a million.
+    ``refit`` is "exact", or "cnmf": coordinate descent that stops early, as in cNMF. Without ``final_refit``, the
+    usages are those of the scaled counts. ``sums``: scale programs in TPM to a million.
     """
     solve = exact if refit == "exact" else like_cnmf
     spectra = found.components / found.components.sum(axis=1, keepdims=True)
@@ -69,15 +74,20 @@ def tables(ready: Prepared, found: Programs, refit: str, final_refit: bool = Tru
     inverse = np.divide(1.0, ready.std, out=np.zeros_like(ready.std), where=ready.std > 0)
     if final_refit:
         usage = solve(scaled_columns(some, deviations(some)), (tpm * inverse)[:, ready.chosen].astype(some.dtype))
-    numbers = pd.Index(np.arange(1, len(spectra) + 1))
+    numbers = np.arange(1, len(spectra) + 1)
     reference = (MILLION * of_rows(tpm) * inverse)[:, ready.chosen]
-    return Tables(
-        pd.DataFrame(usage, ready.cells, numbers),
-        pd.DataFrame(scores, numbers, ready.genes),
-        pd.DataFrame(tpm, numbers, ready.genes),
-        pd.DataFrame(spectra, numbers, ready.chosen_genes),
-        pd.DataFrame(reference, [f"GEP{j}" for j in numbers], ready.chosen_genes),
-    )
+    return {
+        "usage": Frame(usage, ready.cells, numbers),
+        "scores": Frame(scores, numbers, ready.genes),
+        "tpm": Frame(tpm, numbers, ready.genes),
+        "spectra": Frame(spectra, numbers, ready.chosen_genes),
+        "starcat": Frame(reference, np.array([f"GEP{j}" for j in numbers], dtype=object), ready.chosen_genes),
+    }
+
+
+def data_frames(made: dict[str, Frame]) -> Tables:
+    """The tables as data frames of pandas."""
+    return Tables(**{name: frame.pandas() for name, frame in made.items()})
 
 
 def of_rows(values: Array) -> Array:
@@ -93,6 +103,8 @@ def exact(X: Any, components: Array) -> Array:
 
 def like_cnmf(X: Any, components: Array) -> Array:
     """Nonnegative least squares by scikit-learn's coordinate descent from zero, which stops at cNMF's tolerance."""
+    from sklearn.decomposition import non_negative_factorization
+
     fixed = np.ascontiguousarray(components, dtype=X.dtype)
     return non_negative_factorization(X, H=fixed, n_components=len(fixed), update_H=False, **CNMF)[0]
 
