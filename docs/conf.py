@@ -51,7 +51,7 @@ html_theme_options = {
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"**": ["page-toc"], "race": []},  # its tables need the room
+    "secondary_sidebar_items": {"**": ["page-toc"], "race": [], "recipes": []},  # their tables need the room
 }
 html_sidebars = {"index": [], "project/CHANGELOG": []}
 

@@ -195,7 +195,8 @@ def test_missing_entries_are_marked(rng):
     arrays = zlib.decompress(base64.b64decode(block(found.page, "page-arrays")))
     unseen = np.frombuffer(arrays, np.uint8, page["unseen"]["count"], page["unseen"]["at"]).reshape(-1, 64)
     at = page["samples"].index(0)
-    assert unseen[at].tolist() == [1] * 32 + [0] * 32 and unseen.sum() == 32
+    assert unseen[at].tolist() == [1] * 32 + [0] * 32
+    assert unseen.sum() == 32
     assert pw.explore(X[1:], 2, 0.5, part_shape=(8, 8), max_iter=3).page.count('"unseen":null') == 1
 
 

@@ -64,7 +64,7 @@ def convergence(
     else:
         axis.ticklabel_format(axis="y", scilimits=(-3, 5))
     axis.set_xlabel("iteration" if against == "iterations" else "time (s)")
-    axis.xaxis.get_major_locator().set_params(integer=against == "iterations")
+    axis.locator_params(axis="x", integer=against == "iterations")
     words = {known.loss_in_words for _, known in named}
     axis.set_ylabel(f"loss  {words.pop()}" if len(words) == 1 else "loss")
     open_frame(axis, grid=True)
@@ -211,7 +211,7 @@ def activations(
     step = -(-r // (12 if labels is None else 30))
     axis.set_xticks(range(0, r, step), [shortened(w) for w in words[::step]], parse_math=False)
     axis.tick_params(axis="x", rotation=0 if labels is None else 90)
-    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.locator_params(axis="y", integer=True)
     if names is not None and n <= NAMED:
         axis.set_yticks(range(n), [shortened(str(names[i])) for i in order.tolist()], fontsize=7, parse_math=False)
     axis.set_xlabel("part")

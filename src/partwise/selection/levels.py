@@ -1,8 +1,8 @@
 """The same model at many sparsities: each fit starts from its neighbour, outward from the fit without a constraint.
 
 A sparse column changes its support with difficulty, a dense one easily. The unconstrained fit is therefore the best
-common start: sparser levels follow from it upwards, denser ones downwards. What a sparser level misses is lost for those
-beyond it, so sparser levels are fitted for longer.
+common start: sparser levels follow from it upwards, denser ones downwards. What a sparser level misses is lost for
+those beyond it, so sparser levels are fitted for longer.
 """
 
 from __future__ import annotations
