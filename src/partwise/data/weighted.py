@@ -230,7 +230,9 @@ def with_entry_weights(X: Array, weights: Weights, signed: bool) -> Matrix:
     """An array with weights of its entries, which are zero for NaN. If the others are equal, entries are missing."""
     if np.isnan(X.min()):
         weights = EntryWeights(np.where(np.isnan(X), X.dtype.type(0), weights.rows(slice(None))))
-    seen = weights.rows(slice(None)) > 0
+    seen = np.empty(X.shape, dtype=bool)
+    for rows in DenseData(X, check=False)._chunks():
+        np.greater(weights.rows(rows), 0, out=seen[rows])
     check_seen(seen.sum(axis=0), "have weight 0 or are")
     return as_observed(X, seen, False, signed) if weights.equal else WeightedDense(X, weights, seen, signed)
 
