@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import one_at_a_time, peak_of, random_factors
-from chunked import Watched
+from chunked import Watched, seven
 from stores import (  # noqa: F401  (fixtures)
     FIT,
     STORED,
@@ -221,3 +221,11 @@ def test_files_are_mapped_without_preadv(tmp_path, monkeypatch):
     monkeypatch.delattr("os.preadv")
     found = pw.ssnmf(tmp_path / "x.npy", 2, memory_limit=2000, random_state=0, max_iter=5, tol=0)
     np.testing.assert_array_equal(found.components, wanted.components)
+
+
+def test_neighbouring_samples_are_read_together(rng):
+    X = Watched(rng.random((61, 20)))
+    data = as_data(X, memory_limit=seven(X))
+    which = np.array([0, 1, 2, 5, 6, 7, 8, 60])
+    np.testing.assert_array_equal(data.subset(which).matrix, X.X[which])
+    assert X.read == [(0, 3), (5, 7), (7, 9), (60, 61)]  # at most a chunk at a time
