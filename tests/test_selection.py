@@ -193,7 +193,7 @@ def test_the_same_table_whatever_the_number_of_workers(X, backend, monkeypatch):
 def test_workers_are_started_if_they_pay(X, seconds, jobs, monkeypatch):
     asked, now = [], iter([0.0, seconds])
     monkeypatch.setattr(search, "clock", lambda: next(now))
-    monkeypatch.setattr(search.joblib, "Parallel", lambda n, **_: asked.append(n) or (lambda calls: iter(())))
+    monkeypatch.setattr(joblib, "Parallel", lambda n, **_: asked.append(n) or (lambda calls: iter(())))
     plan = paths.Plan((None,), "components", 0.1, 1, "auto", 2, None, 0)
     list(search.fit_paths(heldout.Observed.of(X, False, None), plan, [(2, 0), (1, 0)], 2))
     assert asked == [jobs]
