@@ -29,7 +29,7 @@ def pace(request, monkeypatch):
 
 @pytest.fixture
 def undone(monkeypatch):
-    """How often an iteration was made again, in part or as a whole."""
+    """How many iterations were undone."""
     count = []
     rise = accelerated.Momentum.after_rise
     monkeypatch.setattr(accelerated.Momentum, "after_rise", lambda self: count.append(1) or rise(self))
@@ -70,7 +70,7 @@ def test_chunks_undo_the_same_iterations(X, sparsity, pace, undone):
     np.testing.assert_allclose(chunks.losses, memory.losses, rtol=1e-9)
     np.testing.assert_allclose(chunks.components, memory.components, atol=1e-8)
     np.testing.assert_allclose(chunks.activations, memory.activations, atol=1e-8)
-    assert marks[-1] - marks[1] == 9 * (29 + here)  # one pass over the nine chunks, and one for each rise
+    assert marks[-1] - marks[1] == 9 * (29 + here)  # one pass over the nine chunks, and one for what is undone
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_samples
 
-from partwise.selection.clustering import distances_between, silhouettes, unit_rows
+from partwise.selection.clustering import clustered, distances_between, silhouettes, unit_rows
 from partwise.selection.kmeans import averages, k_means
 
 
@@ -41,3 +41,11 @@ def test_an_empty_cluster_takes_the_furthest_row():
     np.testing.assert_allclose(weights, [[0.5, 0, 0], [0, 1, 0], [0.5, 0, 0], [0, 0, 1]])
     weights = averages(np.array([0, 0, 2, 2]), np.array([3.0, 3.0, 0.0, 0.0]), 4)  # both rows of cluster 0 leave it
     np.testing.assert_allclose(weights[:, 0], 0.25)  # the mean of all
+
+
+def test_components_that_differ_by_rounding_are_not_different():
+    rng = np.random.default_rng(0)
+    unit = unit_rows(np.repeat(rng.random((2, 30)), 5, axis=0))
+    unit[:, 0] = np.nextafter(unit[:, 0], rng.random(10))
+    with pytest.raises(ValueError, match="too few for 8 clusters"):
+        clustered(unit, distances_between(unit), 8)

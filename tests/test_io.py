@@ -428,3 +428,17 @@ def test_targets_that_cannot_be(tmp_path, X):
         with pytest.raises(OSError, match="cannot be written"):
             check_target(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
+
+
+@pytest.mark.filterwarnings("ignore:.*encoding metadata")
+def test_h5ad_from_before_anndata_0_7(tmp_path):
+    """Names and columns were compound data then."""
+    with h5py.File(tmp_path / "old.h5ad", "w") as file:
+        file["X"] = np.arange(12.0).reshape(4, 3)
+        for place, letter, count in (("obs", "c", 4), ("var", "g", 3)):
+            rows = [(f"{letter}{i}".encode(), i) for i in range(count)]
+            file[place] = np.array(rows, dtype=[("index", "S10"), ("n", "i4")])
+    table = read(tmp_path / "old.h5ad")
+    np.testing.assert_array_equal(table.X, np.arange(12.0).reshape(4, 3))
+    assert [*table.samples] == ["c0", "c1", "c2", "c3"]
+    assert [*table.features] == ["g0", "g1", "g2"]

@@ -126,7 +126,7 @@ class WeightedDense(MissingDense):
         """Row j of the Gram matrix of every row of a factor, as a function of j: from one product if X is large."""
         r = rest.shape[1]
         first, second = np.triu_indices(r)
-        if first.size > min(self.shape):  # these would take more memory than X
+        if 4 * first.size > min(self.shape):  # these would take more than a quarter of the memory of X
             return lambda j: self.weights.times(rest * rest[:, j : j + 1], mode)
         places = np.empty((r, r), dtype=int)
         places[first, second] = places[second, first] = np.arange(first.size)

@@ -6,12 +6,8 @@ With the factors F₁ (updated first) and F₀ of the last iteration, and shifte
     N₀ = update(Y₀, statistics of Y₁),      Y₀ = N₀ + β(N₀ − F₀).
 
 Only N₁ and N₀ are in their sets: they are the factors that are recorded and returned. Shifted factors enter products
-only. The loss at (N₁, N₀) costs no product, because X·N₁ follows from X·Y₁ = (1 + β)X·N₁ − βX·F₁.
-
-If the loss rises, that is mostly because N₀ fits Y₁ and not N₁. N₀ is then updated once more, with the statistics of
-N₁, which are known, and the next iteration starts from (N₁, N₀). If that does not help, the iteration is undone and
-repeated with β = 0. Slow directions grow by themselves if β > ½ and both updates are exact: the largest β that lasts is
-found by trial.
+only. The loss at (N₁, N₀) costs no product, because X·N₁ follows from X·Y₁ = (1 + β)X·N₁ − βX·F₁. An iteration that
+raises the loss is undone and repeated with β = 0.
 
 Reference: A. M. S. Ang and N. Gillis, "Accelerating nonnegative matrix factorization algorithms using extrapolation",
 Neural Computation 31 (2019).
@@ -29,7 +25,7 @@ import numpy as np
 from ..data import Statistics
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
-from ..statistics import Array, Stats, as_factor, gram, sum_over_rows
+from ..statistics import Array, Stats, as_factor, gram, inner, sum_over_rows
 from .running import Fit, Snapshot, WholeFit
 from .starts import Factors
 
@@ -39,7 +35,7 @@ LEAST = 2**12  # rows per thread, at least
 
 @dataclass(frozen=True)
 class Momentum:
-    """β in iteration ``count``: 0, 1/4, 2/5, …, up to ``cap``, which grows until the loss rises."""
+    """β after ``count`` iterations without a rise of the loss: 0, 1/4, 2/5, …, up to ``cap``."""
 
     count: int = 1
     cap: float = CAP
@@ -54,8 +50,8 @@ class Momentum:
         return Momentum(self.count + 1, min(self.cap * GROWTH, TOP))
 
     def after_rise(self) -> Momentum:
-        """The momentum after a step that has raised the loss."""
-        return replace(self, cap=self.cap * SHRINK)
+        """The momentum after an iteration that is undone."""
+        return Momentum(1, self.cap * SHRINK)
 
 
 class Extrapolating(Fit):
@@ -87,7 +83,6 @@ class Extrapolating(Fit):
         if self.ahead is None:
             self.begin()
         if not await self.advance(order):
-            self.momentum = self.momentum.after_rise()
             await self.advance(order, undo=True)
         return np.inf
 
@@ -139,16 +134,15 @@ class AcceleratedFit(Extrapolating, WholeFit):
         self.shift_to([f.copy(order="F") for f in self.factors])
 
     def shift_to(self, ahead: Factors, product: Array | None = None) -> None:
-        """Continue from these shifted factors."""
-        self.ahead, self.product = ahead, product
+        """Continue from these shifted factors. Statistics of the start are of no use any more."""
+        self.ahead, self.product, self.fresh = ahead, product, None
         self.ahead_grams = [gram(f) for f in ahead]
         self.spare = [np.empty_like(f) for f in ahead]
 
     async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
         """Make an iteration. Returns False if it would raise the loss; it is then undone at once."""
         assert self.ahead is not None
-        (first, last), ahead, grams = order, self.ahead, self.ahead_grams
-        beta = 0.0 if undo else self.momentum.beta
+        (first, last), beta, ahead, grams = order, self.momentum.beta, self.ahead, self.ahead_grams
         new, own = [*ahead], [*grams]
         for mode in (first, last):
             stats = await Statistics(self.data, ahead, grams, mode)
@@ -161,51 +155,31 @@ class AcceleratedFit(Extrapolating, WholeFit):
             )
             ahead[mode] = self.spare[mode]
             own[mode], grams[mode] = shift(new[mode], self.factors[mode], beta, ahead[mode])
-        stats = self.unshifted(stats, own[first], beta)
-        loss = self.loss_at(new, own, stats, last)
+        loss = self.loss_at(new, own, stats, beta, last)
         if beta > 0 and loss > self.value:
-            loss = self.refit(new, own, stats, last)
-            if loss > self.value:
-                self.spare = new
-                self.unshift(self.factors, self.grams)
-                return False
-            self.unshift(new, own)
-        else:
-            self.momentum = self.momentum.after_fall()
+            self.spare = new
+            for mode, factor in enumerate(self.factors):
+                np.copyto(ahead[mode], factor)
+                grams[mode] = self.grams[mode]
+            self.momentum = self.momentum.after_rise()
+            return False
         if self.product is None:
-            self.product = np.empty_like(stats.cross, order="F")
-        np.copyto(self.product, stats.cross)
+            self.product = stats.cross.copy(order="F")
+        else:
+            extrapolate(stats.cross, self.product, -beta / (1 + beta), self.product)
         self.spare = [*self.factors]
         self.factors[:], self.grams, self.last, self.value = new, own, stats, loss
+        self.momentum = self.momentum.after_fall()
         return True
 
-    def unshifted(self, stats: Stats, own_gram: Array, beta: float) -> Stats:
-        """The statistics of the last factor for the other one before its shift. Overwrites those after its shift."""
+    def loss_at(self, factors: Factors, grams: Sequence[Array], stats: Stats, beta: float, last: int) -> float:
+        """The loss at new factors, given the statistics of the last one for the shifted other."""
+        fitted = inner(factors[last], stats.cross)
         if beta > 0:
             assert self.product is not None
-            extrapolate(stats.cross, self.product, -beta / (1 + beta), stats.cross)
-        return replace(stats, gram=own_gram)
-
-    def refit(self, new: Factors, own: list[Array], stats: Stats, last: int) -> float:
-        """Update the last factor once more, and return the loss."""
-        new[last], self.states[last] = self.blocks[last].from_ahead(
-            new[last], stats, self.states[last], self.factors[last], stats.gram
-        )
-        own[last] = gram(new[last])
-        return self.loss_at(new, own, stats, last)
-
-    def unshift(self, factors: Factors, grams: Sequence[Array]) -> None:
-        """Continue from these factors, after a rise of the loss."""
-        assert self.ahead is not None
-        for mode, factor in enumerate(factors):
-            np.copyto(self.ahead[mode], factor)
-            self.ahead_grams[mode] = grams[mode]
-        self.momentum = self.momentum.after_rise()
-
-    def loss_at(self, factors: Factors, grams: Sequence[Array], stats: Stats, last: int) -> float:
-        """The loss at new factors, given the statistics of the last one."""
+            fitted = (fitted + beta * inner(factors[last], self.product)) / (1 + beta)
         penalties = sum(b.penalty(f, g) for b, f, g in zip(self.blocks, factors, grams, strict=True))
-        return stats.loss(factors[last], grams[last]) + penalties
+        return float(0.5 * stats.sqnorm - fitted + 0.5 * np.vdot(*grams)) + penalties
 
 
 def extrapolate(now: Array, before: Array, beta: float, out: Array) -> Array:

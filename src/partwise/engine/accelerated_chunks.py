@@ -1,8 +1,7 @@
 """Acceleration of fits to X in chunks. Shifted and previous activations stay with their chunks.
 
 The same iteration as in `accelerated`. One pass updates the activations of each chunk, shifts them, and adds up the
-statistics that the next update of the components needs. After a step that has raised the loss, another pass updates the
-activations once more or, if that does not help, undoes the step.
+statistics that the next update of the components needs. A step that has raised the loss is undone by the next pass.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from .accelerated import Extrapolating, extrapolate
 from .blocks import Block
 from .chunked_fit import ChunkedFit
 from .running import Snapshot
-
-NEW, SHIFTED, PREVIOUS = range(3)  # the activations of a chunk, next to each other
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,8 @@ class AheadSums:
 class AheadStep(SharingStep):
     """Update the activations of a chunk, which are followed by shifted and by previous activations, if they are known.
 
-    ``parts`` are the shifted components and ``gram`` is their Gram matrix; ``own_gram`` is that before the shift. The
-    update starts from the SHIFTED activations or, in place of the last step, from the NEW or the PREVIOUS ones.
+    ``parts`` are the shifted components and ``gram`` is their Gram matrix; ``own_gram`` is that before the shift. With
+    ``undo``, the last step is undone first.
     """
 
     parts: Array
@@ -47,13 +44,14 @@ class AheadStep(SharingStep):
     own_gram: Array
     block: Block
     beta: float
-    start: int
+    undo: bool
 
     async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, AheadSums]:
         """Return new, shifted and current activations next to each other, and the sums of the chunk."""
-        held = np.hsplit(activations, activations.shape[1] // self.parts.shape[1])
-        current = np.asfortranarray(held[NEW if self.start == SHIFTED else -1])
-        ahead = np.array(held[min(self.start, len(held) - 1)], order="F")
+        r = self.parts.shape[1]
+        current = np.asfortranarray(activations[:, -r:] if self.undo else activations[:, :r])
+        known = activations.shape[1] > r and not self.undo
+        ahead = np.array(activations[:, r : 2 * r] if known else current, order="F")
         stats = await ChunkSums(chunk, [ahead, self.parts], [None, self.gram], 0)
         new, _ = self.block.from_ahead(ahead, stats, {}, current, self.own_gram)
         shifted = extrapolate(new, current, self.beta, np.empty_like(new))
@@ -107,36 +105,27 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
     async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
         """Make an iteration, with one pass over X, which undoes the last one first if it was too far."""
         assert self.ahead is not None
-        beta = 0.0 if undo else self.momentum.beta
+        beta, before = self.momentum.beta, self.summed
         parts, self.states[1] = self.blocks[1].from_ahead(
             self.ahead, self.ahead_stats, self.states[1], self.factors[1], self.grams[0]
         )
         self.ahead = extrapolate(parts, self.factors[1], beta, self.spare)
-        start, own, before = PREVIOUS if undo else SHIFTED, gram(parts), self.summed
-        step = AheadStep(self.ahead, gram(self.ahead), own, self.blocks[0], beta, start)
-        loss, stats, sums = await self.visit(step, parts)
-        if beta > 0 and loss > self.value:
-            loss, stats, sums = await self.visit(AheadStep(parts, own, own, self.blocks[0], 0.0, NEW), parts)
-            self.momentum = self.momentum.after_rise()
-            if loss > self.value:
-                self.spare, self.ahead_stats = parts, before
-                np.copyto(self.ahead, self.factors[1])
-                return False
-            np.copyto(self.ahead, parts)
-        else:
-            self.momentum = self.momentum.after_fall()
-        self.spare, self.factors[1] = self.factors[1], parts
-        self.grams, self.last, self.totals, self.value = [sums.gram, own], stats, sums.totals, loss
-        return True
-
-    async def visit(self, step: AheadStep, parts: Array) -> tuple[float, Stats, AheadSums]:
-        """Make a pass over X. Returns the loss, and the statistics of ``parts`` at the unshifted activations."""
+        own = gram(parts)
+        step = AheadStep(self.ahead, gram(self.ahead), own, self.blocks[0], beta, undo)
         sums: AheadSums = await Pass(self.held, step)
-        self.ahead_stats, back = self.data.with_sqnorm(sums.stats), -step.beta / (1 + step.beta)
-        cross = extrapolate(self.ahead_stats.cross, self.summed.cross, back, np.empty_like(self.summed.cross))
+        self.ahead_stats, grams = self.data.with_sqnorm(sums.stats), [sums.gram, own]
+        cross = extrapolate(self.ahead_stats.cross, before.cross, -beta / (1 + beta), np.empty_like(before.cross))
         stats = replace(self.ahead_stats, cross=cross, gram=sums.gram)
-        grams = [sums.gram, step.own_gram]
-        return stats.loss(parts, step.own_gram) + self.penalties_at(sums.totals, parts, grams), stats, sums
+        loss = stats.loss(parts, grams[1]) + self.penalties_at(sums.totals, parts, grams)
+        if beta > 0 and loss > self.value:
+            self.spare = parts
+            np.copyto(self.ahead, self.factors[1])
+            self.ahead_stats, self.momentum = before, self.momentum.after_rise()
+            return False
+        self.spare, self.factors[1] = self.factors[1], parts
+        self.grams, self.last, self.totals, self.value = grams, stats, sums.totals, loss
+        self.momentum = self.momentum.after_fall()
+        return True
 
     def finish(self) -> None:
         """Drop what only a next iteration would need."""

@@ -33,9 +33,10 @@ def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: s
     with open_hdf5(path, "cells", "an .h5ad file") as file:
         stays = [file[name] for name in ("X", "raw/X") if backed and name in file]
         allow(path, claimed(file) - sum(map(claimed, stays)))
-        if not backed:
+        named = all(hasattr(file.get(name), "keys") for name in ("obs", "var"))  # compound data before AnnData 0.7
+        if named and not backed:
             return _table(Cells(file), path, inner, layer, mask_var, home=path)
-    adata = extra("anndata", "cells", "an .h5ad file").read_h5ad(path, backed="r")
+    adata = extra("anndata", "cells", "an .h5ad file").read_h5ad(path, backed="r" if backed else None)
     return _table(adata, path, inner, layer, mask_var, home=path)
 
 

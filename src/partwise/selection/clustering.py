@@ -44,17 +44,20 @@ def local_density(unit: Array, distances: Array, count: int) -> Array:
     A component that most runs find has close neighbours. The larger the value, the more isolated it is.
     """
     nearest = np.partition(distances, count, axis=1)[:, : count + 1]  # includes the distance 0 to itself
-    return np.where(unit.any(axis=1), nearest.sum(axis=1) / count, np.inf)
+    return np.where(unit.any(axis=1), nearest.sum(axis=1) / max(count, 1), np.inf)
 
 
 def clustered(unit: Array, distances: Array, rank: int) -> Array:
     """The cluster of each row, from 0, by k-means."""
-    distinct = len({hash(row.tobytes()) for row in unit})
+    distinct, labels = len({hash(row.tobytes()) for row in unit}), np.zeros(0)
+    if distinct >= rank:
+        labels = k_means(np.square(distances), rank)
+        distinct = len(np.unique(labels))  # components that differ by rounding are not different
     if distinct < rank:
         raise ValueError(
             f"the runs have {distinct} different components, too few for {rank} clusters: use a lower rank"
         )
-    return k_means(np.square(distances), rank)
+    return labels
 
 
 def silhouettes(distances: Array, labels: Array) -> Array:

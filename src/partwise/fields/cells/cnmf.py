@@ -18,6 +18,7 @@ from partwise.engine.validation import as_choice, as_count, warn_user
 from partwise.io.table import Table
 from partwise.io.write_h5ad import new_h5ad
 from partwise.runtime.files import replacing
+from partwise.runtime.untrusted import reading
 from partwise.selection.consensus import TOL, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
@@ -236,8 +237,9 @@ class cNMF:  # noqa: N801 (its name)
     def _plan(self) -> list[list[int]]:
         """The rank, number and seed of each run."""
         plan = read_frame(self.paths["nmf_replicate_parameters"])
-        places = [plan.columns.tolist().index(name) for name in PLAN[:3]]
-        return plan.data[:, places].astype(int).tolist()
+        with reading(self.paths["nmf_replicate_parameters"]):
+            places = [plan.columns.tolist().index(name) for name in PLAN[:3]]
+            return plan.data[:, places].astype(int).tolist()
 
     def _ranks(self) -> list[int]:
         return sorted({k for k, *_ in self._plan()})
