@@ -430,7 +430,7 @@ def test_targets_that_cannot_be(tmp_path, X):
     assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
 
 
-@pytest.mark.filterwarnings("ignore:.*encoding metadata")
+@pytest.mark.filterwarnings("ignore:.*encoding metadata", "ignore:.*very old version")
 def test_h5ad_from_before_anndata_0_7(tmp_path):
     """Names and columns were compound data then."""
     with h5py.File(tmp_path / "old.h5ad", "w") as file:
