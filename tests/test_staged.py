@@ -27,7 +27,9 @@ def stages(monkeypatch):
     automatic = staged.automatic
 
     def watched(blocks, start, fit):
-        def short(factors, blocks, most, enough):
+        def short(factors, blocks, most, enough=None):
+            if enough is None:  # half-way to the sparsity
+                return fit(factors, blocks, most)
             return fit(factors, blocks, most, lambda now: found.append(now.n_iter) or enough(now))
 
         return automatic(blocks, start, short)
@@ -85,6 +87,13 @@ def test_above_it_the_unconstrained_fit_goes_on(X, side, stages):
     assert stages[-1] > 10
     found = result.sparsity if side == "sparsity" else result.activation_sparsity
     np.testing.assert_allclose(found, 0.6, atol=1e-10)
+
+
+def test_half_way_is_in_the_middle_of_the_present_and_the_requested_sparsity():
+    parts = np.asfortranarray(np.random.default_rng(0).random((30, 3)))
+    sets = one_sided(None, 0.9, 3, "fast")[1]
+    (level,) = set(staged.levels(sets.relaxed(staged.halfway(parts, sets))).values())
+    assert level == pytest.approx((0.9 + pw.hoyer_sparsity(parts, axis=0).mean()) / 2)
 
 
 def test_a_sparsity_that_leaves_little_of_the_components_needs_few_iterations(X, stages):

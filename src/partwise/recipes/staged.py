@@ -29,7 +29,7 @@ Start = Callable[[str, Sequence[Sets]], Factors]
 
 SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
-CHECKS, LONGEST = (10, 20), 120  # iterations without the constraint: the first ones after which they may end, and all
+SHORT, LONG = 10, 60  # iterations without the constraint: at least, and at most
 LITTLE, MOST = 0.1, 0.7  # they go on if the constraint would remove a share of the components between these
 SETTLED = 0.2  # the tolerance of these iterations
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
@@ -48,25 +48,28 @@ async def gradual(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Facto
 async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Factors:
     """Initial factors for two blocks, of which one has sparse columns.
 
-    Ten iterations without the constraint lead from samples to components. They go on while the constraint would remove
-    much of the components, but not if it would remove most of them: then all starts end alike. Different levels go to
-    the components that they suit best.
+    Ten iterations without the constraint lead from samples to components. If the constraint would remove much of the
+    components, they go on, and then make a stop half-way to the sparsity; but not if it would remove most of them: then
+    all starts end alike. Different levels go to the components that they suit best.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
     listed = differ([sets[mode][j] for j in range(len(sets[mode])) if j not in sets[mode].kept])
     free = [replace(b, sets=unconstrained(b.sets)) for b in blocks]
-    shares: list[float] = []
+
+    def close(factor: Array) -> bool:
+        return not LITTLE < removed(factor, sets[mode]) < MOST
 
     def enough(now: Iteration) -> bool:
-        if listed or now.n_iter not in CHECKS:
-            return False
-        shares.append(removed(now.factors[mode], sets[mode]))
-        soon = 2 * shares[-1] - shares[0]  # at its present speed
-        return not LITTLE < soon < MOST
+        return not listed and now.n_iter == SHORT and close(now.factors[mode])
 
-    factors = await fit(start("samples", [b.sets for b in free]), free, LONGEST, enough)
-    return projected(assigned(with_unit_columns(factors, sets, mode), sets, mode), blocks)
+    factors = await fit(start("samples", [b.sets for b in free]), free, LONG, enough)
+    factors = assigned(with_unit_columns(factors, sets, mode), sets, mode)
+    if not listed and not close(factors[mode]):
+        share = halfway(factors[mode], sets[mode])
+        relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+        factors = await fit(projected(factors, relaxed), relaxed, SHORT)
+    return projected(factors, blocks)
 
 
 def excerpt(data: Matrix | Chunked, known: Knowledge, rng: np.random.Generator) -> tuple[Matrix, list[Known | None]]:
@@ -122,6 +125,13 @@ def removed(factor: Array, sets: Sets) -> float:
     asked = levels(sets)
     rising = [j for j, level in asked.items() if np.nan_to_num(hoyer_sparsity(factor[:, j])) < level]
     return sum(1 - likeness(factor[:, j], sets[j]) ** 2 for j in rising) / len(asked)
+
+
+def halfway(factor: Array, sets: Sets) -> float:
+    """The share of the requested sparsity that is half-way between the sparsity of a factor and the requested one."""
+    asked = levels(sets)
+    own = np.nan_to_num(hoyer_sparsity(factor[:, [*asked]], axis=0))
+    return min(1.0, (1 + float(own.mean() / np.mean([*asked.values()]))) / 2)
 
 
 def likeness(column: Array, one: Projection) -> float:
