@@ -27,7 +27,8 @@ from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
-from .stored import LIMIT, StoredData, as_stored
+from .stored import LIMIT, as_stored
+from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
 from .weighted import WeightedDense, as_scales, as_weighted
 
