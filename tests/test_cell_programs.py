@@ -319,6 +319,18 @@ def test_workers_make_the_same_runs(home, tmp_path):
         again.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
 
 
+def test_large_files_are_read_whole(home, tmp_path, monkeypatch):
+    monkeypatch.setattr("partwise.io.h5ad.LIMIT", 1)
+    monkeypatch.setattr("partwise.io.h5ad.as_rows.__defaults__", (None, 1))
+    large = cNMF(tmp_path, "mine")
+    large.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
+    for step in ("factorize", "k_selection_plot"):
+        getattr(cNMF(tmp_path, "mine"), step)()  # as in processes of their own
+    cNMF(tmp_path, "mine").consensus(3, density_threshold=0.5)
+    for found, expected in zip(large.load_results(3, 0.5), cNMF(home, "mine").load_results(3, 0.5), strict=True):
+        pd.testing.assert_frame_equal(found, expected)
+
+
 def test_ranks_are_drawn(home):
     mine = cNMF(home, "mine")
     mine.k_selection_plot()
