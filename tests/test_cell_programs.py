@@ -352,8 +352,9 @@ def test_another_neighbourhood_is_another_density_file(home):
 
 def test_steps_that_are_missing_are_named(home, tmp_path):
     fresh = cNMF(tmp_path, "fresh")
-    with pytest.raises(FileNotFoundError, match="has the step before been run"):
-        fresh.factorize()
+    for step in (fresh.factorize, fresh.k_selection_plot, lambda: fresh.consensus(3)):
+        with pytest.raises(FileNotFoundError, match="run prepare first"):
+            step()
     fresh.prepare(str(home / "counts.h5ad"), components=3, n_iter=2, seed=1, num_highvar_genes=40)
     with pytest.raises(FileNotFoundError, match=r"2 of 2 runs of k=3 have no file.*run factorize first"):
         fresh.consensus(3)
@@ -364,6 +365,7 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
         ({"alpha_usage": 1.0}, "penalties are not available"),
         ({"init": "svd"}, "init='svd'"),
         ({"num_highvar_genes": 0}, "num_highvar_genes=0"),
+        ({"n_iter": 1}, "n_iter=1: a consensus compares runs; give at least 2"),
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)

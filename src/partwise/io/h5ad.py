@@ -26,7 +26,7 @@ BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files b
 def read_h5ad(
     path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None, whole: bool = False
 ) -> Table:
-    """Read X, cells × genes, or a layer, also as ``file.h5ad:layers/counts``. Large matrices stay on disk unless ``whole``.
+    """Read X, cells × genes, or a layer, also as ``file.h5ad:layers/counts``. Large ones stay on disk unless ``whole``.
 
     ``mask_var`` is a boolean column of ``var``: the genes to read. ``file.h5ad:varm/NMFs`` reads the components that
     Partwise wrote, genes × components.

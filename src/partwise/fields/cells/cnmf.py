@@ -19,7 +19,7 @@ from partwise.io.table import Table
 from partwise.io.write_h5ad import new_h5ad
 from partwise.runtime.files import replacing
 from partwise.runtime.untrusted import reading
-from partwise.selection.consensus import TOL, from_spectra
+from partwise.selection.consensus import TOL, as_runs, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
 from partwise.selection.stability import Consensus
@@ -93,7 +93,7 @@ class cNMF:  # noqa: N801 (its name)
         components : int or iterable of int
             Numbers of programs.
         n_iter : int
-            Number of runs for each.
+            Number of runs for each, at least 2.
         densify : bool
             Ignored: counts stay sparse.
         tpm_fn : path or AnnData, optional
@@ -108,7 +108,7 @@ class cNMF:  # noqa: N801 (its name)
         as_choice(beta_loss, "beta_loss", ("frobenius",))
         as_choice(init, "init", ("random", "nndsvd"))
         asked = listed(components)
-        ranks = as_ranks(asked, "components")
+        ranks, n_iter = as_ranks(asked, "components"), as_runs(n_iter, "n_iter")
         if alpha_usage or alpha_spectra:
             raise ValueError(
                 f"alpha_usage={alpha_usage}, alpha_spectra={alpha_spectra}: penalties are not available; "
@@ -125,7 +125,7 @@ class cNMF:  # noqa: N801 (its name)
         if tpm_fn is not None:
             ready = with_tpm(ready, *counts_of(tpm_fn)[::2])
         self._write_prepared(ready)
-        self._write_plan(ranks, len(asked), as_count(n_iter, "n_iter"), seed)
+        self._write_plan(ranks, len(asked), n_iter, seed)
         settings = CNMF | {"init": init, "max_iter": as_count(max_NMF_iter, "max_NMF_iter"), "beta_loss": beta_loss}
         with replacing(self.paths["nmf_run_parameters"]) as fresh:
             fresh.write_text(json.dumps(settings | {"l1_ratio": 0.0}), encoding="utf-8")  # JSON is YAML
@@ -232,7 +232,7 @@ class cNMF:  # noqa: N801 (its name)
 
     def _plan(self) -> list[list[int]]:
         """The rank, number and seed of each run."""
-        plan = read_frame(self.paths["nmf_replicate_parameters"])
+        plan = read_frame(self._made("nmf_replicate_parameters"))
         with reading(self.paths["nmf_replicate_parameters"]):
             places = [plan.columns.tolist().index(name) for name in PLAN[:3]]
             return plan.data[:, places].astype(int).tolist()
@@ -288,14 +288,18 @@ class cNMF:  # noqa: N801 (its name)
 
     def _matrix(self) -> tuple[Any, Any, Any]:
         """The scaled counts, and the names of the cells and of the chosen genes."""
-        if not os.path.exists(self.paths["normalized_counts"]):
-            raise FileNotFoundError(f"{self.paths['normalized_counts']} does not exist: run prepare first")
-        return counts_of(self.paths["normalized_counts"])
+        return counts_of(self._made("normalized_counts"))
+
+    def _made(self, key: str) -> str:
+        """The path of a file that `prepare` makes."""
+        if not os.path.exists(self.paths[key]):
+            raise FileNotFoundError(f"{self.paths[key]} does not exist: run prepare first")
+        return self.paths[key]
 
     def _prepared(self) -> Prepared:
         """What `prepare` made, read from its files: only the tables need TPM, which are most of the memory."""
         matrix, cells, chosen = self._matrix()
-        tpm, _, genes = counts_of(self.paths["tpm"])
+        tpm, _, genes = counts_of(self._made("tpm"))
         places = {gene: j for j, gene in enumerate(genes)}
         mean, variance = moments(tpm)
         where = np.array([places[gene] for gene in chosen])
