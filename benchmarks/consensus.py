@@ -1,6 +1,6 @@
 """Time, memory, objective and stability of a consensus, against cNMF 1.7.1 with the same steps.
 
-    python benchmarks/consensus.py [--quick] [--peer PYTHON] [--ranks 5:13] [--runs 20] [--seed 14]
+    python benchmarks/consensus.py [--quick] [--peer PYTHON] [--ranks 5:13] [--runs 20] [--seed 14] [--data 14]
 
 Generated counts of 4,000 cells × 16,000 genes (5 % stored) with 10 planted programs; 2,000 over-dispersed genes. Both
 sides run prepare, factorize, combine, k_selection_plot and consensus in their own process, on one thread, and write
@@ -148,7 +148,8 @@ def main() -> None:
     parser.add_argument("--peer", default=sys.executable, help="a Python that has cNMF")
     parser.add_argument("--ranks", default=None, help="first:last (default: 5:13)")
     parser.add_argument("--runs", type=int, default=None)
-    parser.add_argument("--seed", type=int, default=14, help="of the starts; the data are always the same")
+    parser.add_argument("--seed", type=int, default=14, help="of the starts")
+    parser.add_argument("--data", type=int, default=14, help="seed of the counts")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--settings", type=json.loads, help=argparse.SUPPRESS)
@@ -166,7 +167,7 @@ def main() -> None:
     settings = {"ranks": ranks, "runs": runs, "seed": options.seed, "at": at, **size}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        counts = planted(**size)
+        counts = planted(**size, seed=options.data)
         share = counts.nnz / np.prod(counts.shape)
         anndata.AnnData(counts).write_h5ad(folder / "counts.h5ad")
         for dtype in PRECISIONS:

@@ -319,6 +319,18 @@ def test_workers_make_the_same_runs(home, tmp_path):
         again.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
 
 
+def test_large_files_are_read_whole(home, tmp_path, monkeypatch):
+    monkeypatch.setattr("partwise.io.h5ad.LIMIT", 1)
+    monkeypatch.setattr("partwise.io.h5ad.as_rows.__defaults__", (None, 1))
+    large = cNMF(tmp_path, "mine")
+    large.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
+    for step in ("factorize", "k_selection_plot"):
+        getattr(cNMF(tmp_path, "mine"), step)()  # as in processes of their own
+    cNMF(tmp_path, "mine").consensus(3, density_threshold=0.5)
+    for found, expected in zip(large.load_results(3, 0.5), cNMF(home, "mine").load_results(3, 0.5), strict=True):
+        pd.testing.assert_frame_equal(found, expected)
+
+
 def test_ranks_are_drawn(home):
     mine = cNMF(home, "mine")
     mine.k_selection_plot()
@@ -340,8 +352,9 @@ def test_another_neighbourhood_is_another_density_file(home):
 
 def test_steps_that_are_missing_are_named(home, tmp_path):
     fresh = cNMF(tmp_path, "fresh")
-    with pytest.raises(FileNotFoundError, match="has the step before been run"):
-        fresh.factorize()
+    for step in (fresh.factorize, fresh.k_selection_plot, lambda: fresh.consensus(3)):
+        with pytest.raises(FileNotFoundError, match="run prepare first"):
+            step()
     fresh.prepare(str(home / "counts.h5ad"), components=3, n_iter=2, seed=1, num_highvar_genes=40)
     with pytest.raises(FileNotFoundError, match=r"2 of 2 runs of k=3 have no file.*run factorize first"):
         fresh.consensus(3)
@@ -352,6 +365,7 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
         ({"alpha_usage": 1.0}, "penalties are not available"),
         ({"init": "svd"}, "init='svd'"),
         ({"num_highvar_genes": 0}, "num_highvar_genes=0"),
+        ({"n_iter": 1}, "n_iter=1: a consensus compares runs; give at least 2"),
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)

@@ -84,6 +84,8 @@ def read(
         For AnnData: the layer to read instead of X.
     mask_var : str
         For AnnData: the boolean column of ``var`` that selects the genes to read, such as "highly_variable".
+    whole : bool
+        For AnnData: read a large matrix into memory, too.
     window, hop : int
         For sound: samples per frame (default 1024), and between frames (default 256).
     rate : int

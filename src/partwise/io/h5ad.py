@@ -23,13 +23,15 @@ NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 BESIDE = ("barcodes.tsv", "features.tsv", "genes.tsv")  # genes.tsv: 10x files before 2018
 
 
-def read_h5ad(path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None) -> Table:
-    """Read X, cells × genes, or a layer, also as ``file.h5ad:layers/counts``. Large matrices stay on disk.
+def read_h5ad(
+    path: Path, inner: str = "", layer: str | None = None, mask_var: str | None = None, whole: bool = False
+) -> Table:
+    """Read X, cells × genes, or a layer, also as ``file.h5ad:layers/counts``. Large ones stay on disk unless ``whole``.
 
     ``mask_var`` is a boolean column of ``var``: the genes to read. ``file.h5ad:varm/NMFs`` reads the components that
     Partwise wrote, genes × components.
     """
-    backed = path.stat().st_size > LIMIT
+    backed = not whole and path.stat().st_size > LIMIT
     with open_hdf5(path, "cells", "an .h5ad file") as file:
         stays = [file[name] for name in ("X", "raw/X") if backed and name in file]
         allow(path, claimed(file) - sum(map(claimed, stays)))

@@ -276,11 +276,11 @@ def by_rank(spectra: Any, rank: int | None) -> dict[int, Array]:
     return {as_count(rank, "rank"): as_matrix(spectra, "spectra", "runs · rank × features").astype(float)}
 
 
-def as_runs(value: object) -> int:
-    """Validate ``n_runs``."""
-    count = as_count(value, "n_runs")
+def as_runs(value: object, name: str = "n_runs") -> int:
+    """Validate the number of runs."""
+    count = as_count(value, name)
     if count < 2:
-        raise ValueError(f"n_runs={count}: a consensus compares runs; give at least 2, better 20 to 100")
+        raise ValueError(f"{name}={count}: a consensus compares runs; give at least 2, better 20 to 100")
     return count
 
 

@@ -3,7 +3,7 @@
 The squared distance of a row to the mean of others is the mean of its squared distances to them, less half of the mean
 of the squared distances among them. Features are not needed, so that an iteration takes time in proportion to the
 square of the number of rows. Clusters and their numbers are those of ``KMeans(k, n_init=10, random_state=1)``, which
-cNMF uses, up to rounding. scikit-learn itself would take 80 MB of memory and a second to import.
+cNMF uses, up to rounding. scikit-learn itself would take 90 MB of memory and a second to import.
 
 Reference: D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
 """

@@ -19,7 +19,7 @@ from partwise.io.table import Table
 from partwise.io.write_h5ad import new_h5ad
 from partwise.runtime.files import replacing
 from partwise.runtime.untrusted import reading
-from partwise.selection.consensus import TOL, from_spectra
+from partwise.selection.consensus import TOL, as_runs, from_spectra
 from partwise.selection.runs import as_single, fit_each
 from partwise.selection.search import as_ranks, listed
 from partwise.selection.stability import Consensus
@@ -67,7 +67,6 @@ class cNMF:  # noqa: N801 (its name)
         home = Path(self.output_dir, self.name)
         (home / "cnmf_tmp").mkdir(parents=True, exist_ok=True)
         self.paths = {key: str(home / folder / f"{self.name}.{end}") for key, (folder, end) in FILES.items()}
-        self._ready: Prepared | None = None
 
     def prepare(
         self,
@@ -94,7 +93,7 @@ class cNMF:  # noqa: N801 (its name)
         components : int or iterable of int
             Numbers of programs.
         n_iter : int
-            Number of runs for each.
+            Number of runs for each, at least 2.
         densify : bool
             Ignored: counts stay sparse.
         tpm_fn : path or AnnData, optional
@@ -109,7 +108,7 @@ class cNMF:  # noqa: N801 (its name)
         as_choice(beta_loss, "beta_loss", ("frobenius",))
         as_choice(init, "init", ("random", "nndsvd"))
         asked = listed(components)
-        ranks = as_ranks(asked, "components")
+        ranks, n_iter = as_ranks(asked, "components"), as_runs(n_iter, "n_iter")
         if alpha_usage or alpha_spectra:
             raise ValueError(
                 f"alpha_usage={alpha_usage}, alpha_spectra={alpha_spectra}: penalties are not available; "
@@ -125,9 +124,8 @@ class cNMF:  # noqa: N801 (its name)
             raise ValueError(str(error).replace("n_top_genes", "num_highvar_genes")) from error
         if tpm_fn is not None:
             ready = with_tpm(ready, *counts_of(tpm_fn)[::2])
-        self._ready = ready
         self._write_prepared(ready)
-        self._write_plan(ranks, len(asked), as_count(n_iter, "n_iter"), seed)
+        self._write_plan(ranks, len(asked), n_iter, seed)
         settings = CNMF | {"init": init, "max_iter": as_count(max_NMF_iter, "max_NMF_iter"), "beta_loss": beta_loss}
         with replacing(self.paths["nmf_run_parameters"]) as fresh:
             fresh.write_text(json.dumps(settings | {"l1_ratio": 0.0}), encoding="utf-8")  # JSON is YAML
@@ -144,17 +142,17 @@ class cNMF:  # noqa: N801 (its name)
         if skip_completed_runs:
             jobs = [job for job in jobs if not os.path.exists(self.paths["iter_spectra"] % job[:2])]
         settings = json.loads(Path(self.paths["nmf_run_parameters"]).read_text(encoding="utf-8"))
-        ready = self._prepared()
+        matrix, _, genes = self._matrix()
         mine = jobs[worker_i::total]
         options = {"init": settings["init"], "max_iter": settings["max_iter"], "tol": TOL}
         keywords = [{"n_components": k, "random_state": seed} for k, _, seed in mine]
 
         def done(number: int, result: Any) -> None:
             k, i, _ = mine[number]
-            frame = Frame(result.components.astype(float), np.arange(1, k + 1), ready.chosen_genes)
+            frame = Frame(result.components.astype(float), np.arange(1, k + 1), genes)
             write_frame(frame, self.paths["iter_spectra"] % (k, i))
 
-        fit_each(as_single(as_data(ready.matrix)), keywords, options, done)
+        fit_each(as_single(as_data(matrix)), keywords, options, done)
 
     def combine(self, components: int | Iterable[int] | None = None, skip_missing_files: bool = False) -> None:
         """Stack the runs of each rank in one file. Only needed by other programs: `consensus` finds the runs itself."""
@@ -163,13 +161,13 @@ class cNMF:  # noqa: N801 (its name)
 
     def k_selection_plot(self, close_fig: bool = False) -> Any:
         """Write stability and error of each rank to a picture and a table, and return the figure."""
-        matrix = self._prepared().matrix
+        matrix = self._matrix()[0]
         rows = [
             row  # of one rank at a time, so that its spectra are not kept
             for k in self._ranks()
             for row in from_spectra(self._stacked(k, skip_missing=True).data, matrix, rank=k).rows
         ]
-        stats = np.array([self._stats(row, 0.5) for row in rows])
+        stats = np.array([stats_of(row, 0.5, matrix) for row in rows])
         write_frame(Frame(stats, np.arange(len(stats)), np.array(STATS)), self.paths["k_selection_stats"])
         figure = Consensus({}, rows).plot()
         figure.savefig(self.paths["k_selection_plot"])
@@ -198,15 +196,13 @@ class cNMF:  # noqa: N801 (its name)
         """
         as_choice(refit, "refit", ("exact", "cnmf"))
         k = as_count(k, "k")
-        ready = self._prepared()
-        spectra = self._stacked(k, skip_missing=True)
-        found = from_spectra(spectra.data, ready.matrix, rank=k)
+        spectra, matrix = self._stacked(k, skip_missing=True), self._matrix()[0]
+        found = from_spectra(spectra.data, matrix, rank=k)
         if skip_density_and_return_after_stats:
-            stats = np.array(self._stats(found.rows[0], density_threshold))
+            stats = np.array(stats_of(found.rows[0], density_threshold, matrix))
             return Frame(stats[:, None], np.array(STATS), np.array(["stats"])).pandas()
-        size = local_neighborhood_size
-        programs = found.at(k, density_threshold, local_neighborhood_size=size)
-        made = tables(ready, programs, refit, refit_usage, normalize_tpm_spectra)
+        programs = found.at(k, density_threshold, local_neighborhood_size=local_neighborhood_size)
+        made = tables(self._prepared(), programs, refit, refit_usage, normalize_tpm_spectra)
         where = (k, threshold_text(density_threshold))
         for file, name in (TABLES | {"starcat_spectra": "starcat"} if build_ref else TABLES).items():
             write_frame(made[name], self.paths[file] % where)
@@ -236,18 +232,13 @@ class cNMF:  # noqa: N801 (its name)
 
     def _plan(self) -> list[list[int]]:
         """The rank, number and seed of each run."""
-        plan = read_frame(self.paths["nmf_replicate_parameters"])
+        plan = read_frame(self._made("nmf_replicate_parameters"))
         with reading(self.paths["nmf_replicate_parameters"]):
             places = [plan.columns.tolist().index(name) for name in PLAN[:3]]
             return plan.data[:, places].astype(int).tolist()
 
     def _ranks(self) -> list[int]:
         return sorted({k for k, *_ in self._plan()})
-
-    def _stats(self, row: dict[str, Any], threshold: float) -> list[float]:
-        """The numbers that cNMF gives for a rank."""
-        norm = float(np.square(self._prepared().matrix.data).sum())
-        return [float(row["rank"]), threshold, row["stability"], norm * row["error"] ** 2]
 
     def _stacked(self, k: int, skip_missing: bool = False) -> Frame:
         """The spectra of all runs of a rank: from the files of runs or, if there are none, from the combined file."""
@@ -295,15 +286,27 @@ class cNMF:  # noqa: N801 (its name)
         with replacing(self.paths["nmf_genes_list"]) as fresh:
             fresh.write_text("\n".join(ready.chosen_genes), encoding="utf-8")
 
+    def _matrix(self) -> tuple[Any, Any, Any]:
+        """The scaled counts, and the names of the cells and of the chosen genes."""
+        return counts_of(self._made("normalized_counts"))
+
+    def _made(self, key: str) -> str:
+        """The path of a file that `prepare` makes."""
+        if not os.path.exists(self.paths[key]):
+            raise FileNotFoundError(f"{self.paths[key]} does not exist: run prepare first")
+        return self.paths[key]
+
     def _prepared(self) -> Prepared:
-        """What `prepare` made, from memory or, in another process, from its files."""
-        if self._ready is None:
-            if not os.path.exists(self.paths["normalized_counts"]):
-                raise FileNotFoundError(f"{self.paths['normalized_counts']} does not exist: run prepare first")
-            matrix, cells, chosen = counts_of(self.paths["normalized_counts"])
-            tpm, _, genes = counts_of(self.paths["tpm"])
-            places = {gene: j for j, gene in enumerate(genes)}
-            mean, variance = moments(tpm)
-            where = np.array([places[gene] for gene in chosen])
-            self._ready = Prepared(matrix, tpm, where, mean, np.sqrt(variance), cells, genes)
-        return self._ready
+        """What `prepare` made, read from its files: only the tables need TPM, which are most of the memory."""
+        matrix, cells, chosen = self._matrix()
+        tpm, _, genes = counts_of(self._made("tpm"))
+        places = {gene: j for j, gene in enumerate(genes)}
+        mean, variance = moments(tpm)
+        where = np.array([places[gene] for gene in chosen])
+        return Prepared(matrix, tpm, where, mean, np.sqrt(variance), cells, genes)
+
+
+def stats_of(row: dict[str, Any], threshold: float, matrix: Any) -> list[float]:
+    """The numbers that cNMF gives for a rank."""
+    norm = float(np.square(matrix.data).sum())
+    return [float(row["rank"]), threshold, row["stability"], norm * row["error"] ** 2]
