@@ -184,7 +184,23 @@ def test_sparser_levels_are_fitted_for_longer():
         return next(k for k, error in enumerate(errors) if rule(SimpleNamespace(relative_error=error)))
 
     errors = 0.2 * (1 + 0.01 * 0.9 ** np.arange(100))
-    assert stopped(along.SPARSER, errors) > stopped(along.DENSER, errors) >= along.LAST
+    assert stopped(along.SPARSER, errors) > stopped(along.DENSER, errors) > stopped(along.WITHIN, errors) >= along.LAST
+
+
+def test_a_stride_is_fitted_from_its_end_and_then_from_the_mean_of_both_ends(X):
+    starts = {}
+
+    def fit(sparsity, init, callback):
+        starts[sparsity] = init
+        return pw.ssnmf(X, 3, sparsity=sparsity, init=init, random_state=0, callback=callback)
+
+    path = along.fit_levels(fit, [0.2, 0.25, 0.35, 0.4])
+    assert [*starts] == [None, 0.35, 0.4, 0.2, 0.25]
+    free, near, far = path.free, path.results[2], path.results[0]
+    for given, mean in zip(starts[0.25], ("activations", "components"), strict=True):
+        np.testing.assert_allclose(given, (getattr(near, mean) + getattr(far, mean)) / 2, atol=1e-12)
+    norms = np.linalg.norm(free.components, axis=1)
+    np.testing.assert_allclose(starts[0.4][0], (free.activations * norms + near.activations) / 2, atol=1e-9)
 
 
 def test_missing_entries_are_marked(rng):
@@ -276,11 +292,13 @@ def test_rows_survive(rng):
     values = rng.random((5, 40)) * 10.0 ** rng.integers(-5, 5, (5, 1))
     values[2] = 0
     values[3, ::2] = 0
+    values[4] = rng.integers(0, STEPS + 1, 40)
     where = arrays.rows(values)
     page = f'<script type="text/plain" id="page-data">{{"steps": {STEPS}}}</script>'
     page += f'<script type="text/plain" id="page-arrays">{arrays.text()}</script>'
     _, rows, _ = held(page)
     assert (np.abs(rows(where) - values) <= values.max(axis=1, keepdims=True) / STEPS / 2 + 1e-15).all()
+    np.testing.assert_array_equal(rows(where)[4], values[4])  # counts are exact
 
 
 def test_frames_and_sparse_matrices(X):
@@ -411,7 +429,7 @@ def test_page_says_what_it_leaves_out(rng):
     found = pw.explore(rng.random((1100, 12)), 2, 0.4, max_iter=3, random_state=0)
     data, _, _ = held(found.page)
     assert len(data["samples"]) == 1000
-    assert "100 of 1100 samples: their data and activations" in found.page
+    assert "the data and activations of 100 of 1100 samples" in found.page
     strongest = {part["samples"][0][0] for level in data["levels"] for part in level["parts"]}
     assert strongest <= set(data["samples"])
 

@@ -30,7 +30,7 @@ def consensus_page(
     body = [
         f"<header><h1>{heading}</h1><p>{len(found.ranks)} ranks, {found.n_runs} runs each</p></header>",
         "<h2>Ranks</h2>",
-        f'<figure class="chart">{as_svg(ranks(found, figure=new_figure(5.4, 4.0)), "stability and error")}</figure>',
+        chart(as_svg(ranks(found, figure=new_figure(4.4, 3.8)), "stability and error")),
         rank_table(found),
     ]
     if programs is not None:
@@ -39,13 +39,18 @@ def consensus_page(
         drawn = as_svg(clustergram(programs, figure=new_figure(7.0, 4.0)), "distances between components of runs")
         body += [
             f"<h2>{programs.rank} components that recur</h2>",
-            f"<p>{html.escape(programs.in_words())}</p>",
-            f'<figure class="chart">{drawn}</figure>',
+            f"<p>{html.escape(programs.in_words().capitalize())}</p>",
+            chart(drawn, " wide"),
             gallery_html(pictures),
             f'<div class="{type(pictures.look).__name__.lower()}">{table(pictures, 8)}</div>',
         ]
     with replacing(path) as fresh:
         fresh.write_text(framed(heading, "\n".join(body), ["page.js"]), encoding="utf-8")
+
+
+def chart(drawn: str, width: str = "") -> str:
+    """A chart by itself."""
+    return f'<div class="charts"><figure class="chart{width}">{drawn}</figure></div>'
 
 
 def rank_table(found: Consensus) -> str:

@@ -75,7 +75,7 @@ def contents(data: Matrix, levels: Sequence[Level], known: Summary, look: Look) 
     named = {int(i) for one in levels for i in np.unique(one.strongest_samples(TOP))} | set(shown.tolist())
     left_out = list(view.left_out)
     if len(shown) < data.shape[0]:
-        left_out.append(f"{data.shape[0] - len(shown)} of {data.shape[0]} samples: their data and activations")
+        left_out.append(f"the data and activations of {data.shape[0] - len(shown)} of {data.shape[0]} samples")
     rows, unseen = (np.concatenate(both) for both in zip(*(pictured(data, view, i) for i in shown), strict=True))
     rest = [i for i in by_strength(levels) if i not in set(shown.tolist())]
     page = {

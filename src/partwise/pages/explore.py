@@ -86,7 +86,7 @@ def explore(
 ) -> Exploration:
     """Fit the same model at many sparsities, and write a page with a slider over them.
 
-    First X is factorized without a constraint. From there the levels are fitted outwards, each from its neighbour, so
+    First X is factorized without a constraint. From there the levels are fitted outwards, each from its neighbours, so
     that components can be followed from level to level. A level stops when its error has settled, unless ``tol`` is
     given. The page is one HTML file that loads nothing. It shows the components at each level, their strongest samples
     and features, curves of the error over the sparsity, and, for single samples, how their components add up.

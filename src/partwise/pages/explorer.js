@@ -130,7 +130,7 @@ function keys(event) {
 }
 
 const PICTURES = {
-  images: "Blank is zero; each component is scaled to its largest weight.",
+  images: `${view.shape?.[2] ? "Black" : "Blank"} is zero; each component is scaled to its largest weight.`,
   volumes: `Slices through the largest weight of each component${view.planes?.[0].ends[0] ? "; L is left, R right, P posterior, A anterior" : ""}.`,
   lines: `Weights over ${view.label}; each component has its own scale.`,
   bars: "The features that are most specific to each component.",

@@ -20,7 +20,7 @@ from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.charts import as_named, distances
 from ..plotting.inline import as_svg
-from ..plotting.looks import Lines, Look, look_of
+from ..plotting.looks import Images, Lines, Look, look_of
 from ..runtime.files import replacing
 from ..runtime.untrusted import visible
 from .frame import framed, quoted
@@ -205,8 +205,8 @@ def downloads(shown: Sequence[Pictures]) -> dict[str, str]:
 
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
 PICTURES = {
-    "Images": "Blank is zero (black, in colour); each part is scaled to its largest weight.",
-    "Volumes": "The slice at the z index of the largest weight of each part: x points right, y up. Blank is zero.",
+    "Images": "{} is zero; each part is scaled to its largest weight.",
+    "Volumes": "The slice at the z index of the largest weight of each part, x to the right and y up. Blank is zero.",
     "Brains": "Coronal, sagittal and axial slices through the largest weight of each part; L is left and P posterior. "
     "Each part is scaled to its largest weight.",
     "Lines": "The weight of each feature; each part has its own scale.",
@@ -234,7 +234,8 @@ def words_on_pictures(look: Look, known: Summary) -> str:
     """How to read the plots of parts."""
     if isinstance(look, Lines) and isinstance(known.origin, Sound):
         return f"Spectra from 0 to {known.origin.frequencies[-1]:g} Hz; each part has its own scale."
-    return PICTURES[type(look).__name__]
+    zero = "Black" if isinstance(look, Images) and look.shape[2:] else "Blank"
+    return PICTURES[type(look).__name__].format(zero)
 
 
 def charts(known: Summary, level: int = 2) -> str:

@@ -182,7 +182,7 @@ def cuts_of(look: Volumes | Brains, m: int) -> Cuts:
     mask = look.brain.mask if isinstance(look, Brains) else look.mask
     voxel = np.array(sizes) // 2 if mask is None else np.rint(np.argwhere(mask).mean(axis=0)).astype(int)
     place = look.brain.millimetres(voxel) if isinstance(look, Brains) else voxel
-    left_out = ("the voxels of samples and models beside the three slices that are shown",)
+    left_out = ("the voxels of samples and models outside the three slices that are shown",)
     bare = Cuts("volumes", np.arange(m), {}, left_out, look, place)
     first = np.zeros(m)
     shapes = [plane.shape for plane in bare.planes(first, place)]

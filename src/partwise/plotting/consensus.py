@@ -120,7 +120,7 @@ def draw_density(axis: Axes, found: Programs) -> None:
     edges = np.linspace(0, max(1.0, float(known.max(initial=0))), BINS).tolist()
     axis.hist(known, bins=edges, color=INK)
     if found.density_threshold < axis.get_xlim()[1]:
-        axis.axvline(found.density_threshold, color="0.2", linestyle="--", linewidth=1)
+        axis.axvline(found.density_threshold, color="k", linestyle="--", linewidth=1)
     kept = np.count_nonzero(found.kept)
     axis.set_xlabel("mean distance to nearest neighbours", fontsize=9)
     axis.set_ylabel("components of runs", fontsize=9)

@@ -1,8 +1,9 @@
-"""The same model at many sparsities: each fit starts from its neighbour, outward from the fit without a constraint.
+"""The same model at many sparsities: each fit starts from its neighbours, outward from the fit without a constraint.
 
 A sparse column changes its support with difficulty, a dense one easily. The unconstrained fit is therefore the best
 common start: sparser levels follow from it upwards, denser ones downwards. What a sparser level misses is lost for
-those beyond it, so sparser levels are fitted for longer.
+those beyond it, so sparser levels are fitted one after the other, and for longer. Denser levels are fitted in strides.
+Those within a stride start from the mean of the fits at its ends, and need few iterations.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -17,13 +19,17 @@ import numpy as np
 from ..engine.metrics import match_parts
 from ..engine.natural import no_advice
 from ..engine.result import Result
+from ..engine.running import give_unit_norm
+from ..engine.starts import Factors
 from ..engine.stopping import Callback, Iteration
 from ..engine.validation import as_columns
 from ..projections import Hoyer
 from ..runtime.interrupts import interrupts
+from ..statistics import gram
 
 LAST = 4  # a level has settled if this many iterations lower the error by at most
-DENSER, SPARSER = 5e-4, 1.5e-4  # this share, below and above the natural sparsity
+FREE, SPARSER, DENSER, WITHIN = 5e-4, 3e-4, 1e-3, 2e-3  # this share; within a stride, whose ends are fitted before
+STRIDE = 0.15  # of the sparsity
 
 
 class FitAt(Protocol):
@@ -83,13 +89,13 @@ def fit_levels(
     settle: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> LevelFits:
-    """Fit without a constraint, then all ``sparsities`` (from low to high), each from its neighbour.
+    """Fit without a constraint, then all ``sparsities`` (from low to high), each from its neighbours.
 
     ``init`` is the start of the fit without a constraint, of ``n_init`` of which the best is kept. If ``settle``, fits
     stop when their error has settled; otherwise they have their own tolerance.
     """
 
-    def run(sparsity: float | None, start: Any, share: float = DENSER) -> Result:
+    def run(sparsity: float | None, start: Any, share: float = FREE) -> Result:
         also = [c for c in (callback, ErrorSettled(share) if settle else None) if c is not None]
         with interrupts() as interrupted, no_advice():  # the curves show what a sparsity costs
             found = fit(sparsity, start, (lambda now: max(bool(c(now)) for c in also)) if also else None)
@@ -101,14 +107,26 @@ def fit_levels(
     free = min((run(None, init) for _ in range(n_init)), key=lambda one: float(one.losses[-1]))
     path = LevelFits(tuple(sparsities), (), free)
     sparser = [s for s in sparsities if s > path.natural]
-    found: dict[float, Result] = {}
     denser = [s for s in reversed(sparsities) if s not in sparser]
-    for branch, share in ((sparser, SPARSER), (denser, DENSER)):
-        last = labelled = free
-        for sparsity in branch:
-            last = run(sparsity, (last.activations, last.components), share)
-            found[sparsity] = labelled = matched(last, labelled)
+    strides = [list(levels) for _, levels in groupby(denser, lambda s: s // STRIDE)]
+    found: dict[float, Result] = {}
+    for branch, share in (([[s] for s in sparser], SPARSER), (strides, DENSER)):
+        near = free
+        for *within, end in branch:
+            found[end] = far = matched(run(end, [near.activations, near.components], share), near)
+            for k, sparsity in enumerate(within, 1):
+                found[sparsity] = matched(run(sparsity, between(near, far, k / (len(within) + 1)), WITHIN), near)
+            near = far
     return replace(path, results=tuple(found[s] for s in sparsities))
+
+
+def between(one: Result, other: Result, share: float) -> Factors:
+    """Activations and components on the way from one fit to the other, once components have norm 1."""
+    ends = [[f.copy(order="F") for f in fit.factors] for fit in (one, other)]
+    for factors in ends:
+        give_unit_norm(factors, [gram(f) for f in factors])
+    activations, parts = ((1 - share) * a + share * b for a, b in zip(*ends, strict=True))
+    return [activations, parts.T]
 
 
 def matched(result: Result, before: Result) -> Result:
