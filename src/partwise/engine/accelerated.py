@@ -29,7 +29,7 @@ from ..statistics import Array, Stats, as_factor, gram, inner, sum_over_rows
 from .running import Fit, Snapshot, WholeFit
 from .starts import Factors
 
-CAP, GROWTH, SHRINK, TOP = 0.6, 1.003, 0.93, 0.9  # of the largest β; benchmarks/acceleration.py
+CAP, GROWTH, SHRINK, TOP = 0.55, 1.003, 0.93, 0.9  # of the largest β; benchmarks/acceleration.py
 LEAST = 2**12  # rows per thread, at least
 
 
@@ -39,7 +39,8 @@ class Momentum:
 
     With exact updates, a slow direction whose error a plain iteration multiplies by ρ changes by the factor λ, where
     λ³ = ρ((1 + β)λ − β)². For ρ → 1 a root leaves the unit circle at β = 1/2, where the damping is critical. Inexact
-    updates allow more. The cap therefore starts close to 1/2 and changes slowly, in both directions.
+    updates allow more. The cap is therefore found slowly, from both sides, and β approaches it like the weights of
+    Nesterov's method.
     """
 
     count: int = 1

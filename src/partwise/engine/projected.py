@@ -15,18 +15,14 @@ import numpy as np
 
 from ..data import Statistics
 from ..statistics import Stats, as_factor, gram
-from .accelerated import TOP, Extrapolating, Momentum, extrapolate
+from .accelerated import Extrapolating, extrapolate
 from .running import Snapshot, WholeFit
 from .starts import Factors
 
 
 class ProjectedFit(Extrapolating, WholeFit):
-    """A fit to X in memory. ``ahead`` are the factors before they were extrapolated, in the last iteration.
+    """A fit to X in memory. ``ahead`` are the factors before they were extrapolated, in the last iteration."""
 
-    Missing entries slow the plain iteration down in all directions, so that larger steps are stable.
-    """
-
-    momentum = Momentum(cap=TOP)
     ahead: Factors | None = None
     pending: int | None = None  # the mode whose factor was extrapolated last, until its loss is known
 
