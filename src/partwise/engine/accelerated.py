@@ -29,19 +29,13 @@ from ..statistics import Array, Stats, as_factor, gram, inner, sum_over_rows
 from .running import Fit, Snapshot, WholeFit
 from .starts import Factors
 
-CAP, GROWTH, SHRINK, TOP = 0.55, 1.003, 0.93, 0.9  # of the largest β; benchmarks/acceleration.py
+CAP, GROWTH, SHRINK, TOP = 0.6, 1.01, 0.8, 0.9  # of the largest β; benchmarks/acceleration.py
 LEAST = 2**12  # rows per thread, at least
 
 
 @dataclass(frozen=True)
 class Momentum:
-    """β after ``count`` iterations without a rise of the loss: 0, 1/4, 2/5, … of ``cap``.
-
-    With exact updates, a slow direction whose error a plain iteration multiplies by ρ changes by the factor λ, where
-    λ³ = ρ((1 + β)λ − β)². For ρ → 1 a root leaves the unit circle at β = 1/2, where the damping is critical. Inexact
-    updates allow more. The cap is therefore found slowly, from both sides, and β approaches it like the weights of
-    Nesterov's method.
-    """
+    """β after ``count`` iterations without a rise of the loss: 0, 1/4, 2/5, …, up to ``cap``."""
 
     count: int = 1
     cap: float = CAP
@@ -49,7 +43,7 @@ class Momentum:
     @property
     def beta(self) -> float:
         """How far factors are extrapolated, relative to their last change."""
-        return self.cap * (self.count - 1) / (self.count + 2)
+        return min(self.cap, (self.count - 1) / (self.count + 2))
 
     def after_fall(self) -> Momentum:
         """The momentum after an iteration that has lowered the loss."""
