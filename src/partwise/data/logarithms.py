@@ -87,7 +87,7 @@ def divergence(x: Array, model: Array, mantissas: Array, exponents: Array) -> fl
     for e in range(x.size):
         f = (mantissas[e] - 1) / (mantissas[e] + 1)
         s = f * f
-        tail = 1 / 13 + s * (1 / 15 + s * (1 / 17 + s * (1 / 19 + s / 21)))
+        tail = 1 / 13 + s * (1 / 15 + s * (1 / 17 + s * (1 / 19 + s * (1 / 21))))
         series = 1 / 3 + s * (1 / 5 + s * (1 / 7 + s * (1 / 9 + s * (1 / 11 + s * tail))))
         logarithm = 2 * f + 2 * f * s * series + exponents[e] * LOG2
         total += np.float64(x[e]) * logarithm - np.float64(x[e]) + np.float64(model[e])
