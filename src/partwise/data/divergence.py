@@ -126,7 +126,7 @@ class Totals:
 
 
 class LineRates:
-    """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update.
+    """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update, if known.
 
     ``which`` are the columns of the factor that change, next to those of ``fixed``; by default all do.
     """
@@ -181,11 +181,14 @@ class LineRates:
         return slopes_of_lines(self.data.data.lines(self.mode), self.layouts, whole, self.data.floor, *outs)
 
     def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:
-        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss."""
+        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss.
+
+        The divergence afterwards, which takes logarithms, is computed for activations only: fits update them last.
+        """
         whole = self.whole(factor)
-        lines = self.data.data.lines(self.mode)
-        losses = solve_lines(lines, self.layouts, whole, self.which, sweeps, tol, self.data.floor)
-        self.value = float(losses.sum())
+        lines, losses = self.data.data.lines(self.mode), np.empty(0 if self.mode else len(whole))
+        solve_lines(lines, self.layouts, whole, self.which, sweeps, tol, self.data.floor, losses)
+        self.value = None if self.mode else float(losses.sum())
         return whole if self.fixed is None else np.asfortranarray(whole[:, self.which])
 
     def losses(self, factor: Array) -> Array:

@@ -52,16 +52,21 @@ class Rest(NamedTuple):
 
 
 def solve_lines(
-    lines: Iterator[LineGroup], rest: Rest, factor: Array, which: Array, sweeps: int, tol: float, floor: float
-) -> Array:
-    """Improve the columns ``which`` of a factor, line by line, and return the loss of each line.
+    lines: Iterator[LineGroup],
+    rest: Rest,
+    factor: Array,
+    which: Array,
+    sweeps: int,
+    tol: float,
+    floor: float,
+    losses: Array,
+) -> None:
+    """Improve the columns ``which`` of a factor, line by line, and write the loss of each line, unless that is empty.
 
     At most ``sweeps`` sweeps, until no step is larger than ``tol``, relative to the model.
     """
-    losses = np.empty(len(factor))
     for some in lines:
         in_parts(partial(sweep_lines, *some, *rest, factor.T, which, sweeps, tol, floor, losses), some.number, LEAST)
-    return losses
 
 
 def slopes_of_lines(
@@ -134,8 +139,9 @@ def sweep_lines(
                 add_column(m, step, w[last, :k])
             if furthest <= tol * size and sweep % 2 == 0:
                 break
-        full = direct or not whole
-        losses[i] = line_loss(here, m, factor[:, i], own, full, ratios[:k], mantissas[:k], exponents[:k])
+        if losses.size:
+            full = direct or not whole
+            losses[i] = line_loss(here, m, factor[:, i], own, full, ratios[:k], mantissas[:k], exponents[:k])
 
 
 @kernel
