@@ -4,7 +4,8 @@ Missing entries
 
 Four of ten pixels of each digit are missing. With ``missing="em"``, NaN marks what is missing, and the fit uses the
 other entries only. Its model predicts the missing pixels from what the digits have in common. Components that are
-broader than those of a free fit predict them better, because each is determined by more of the observed pixels.
+broader than those of an unconstrained fit predict them better, because each is determined by more of the observed
+pixels.
 """
 
 import matplotlib.pyplot as plt

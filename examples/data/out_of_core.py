@@ -3,8 +3,8 @@ Data larger than memory
 =======================
 
 A path to a .npy file, a memory map, a zarr or an HDF5 array can take the place of X. If it is larger than
-``memory_limit``, it is read in chunks of samples, once per iteration, while the next chunk is read ahead. The
-result is the same as in memory. Here the limit is a megabyte and the file has eight, so that the example is quick.
+``memory_limit``, it is read in chunks of samples, once per iteration, while the next chunk is read ahead. The result is
+the same as in memory. Here the limit is 1 MB and the file has 8 MB, so that the example is quick.
 """
 
 import os

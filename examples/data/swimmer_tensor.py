@@ -7,9 +7,9 @@ positions. NMF of the flattened images mixes the torso into the limbs (Shashua a
 × columns × images, they can be decomposed by :func:`partwise.cp`: a component is a pattern of rows times a pattern
 of columns, with a weight for each image. That is a bar, or a single pixel of a diagonal limb.
 
-Sparsity in the third mode sets in how many images a component appears. The torso is in all images (sparsity 0), and
-each position of a limb in a quarter of them (8/15 for 256 images). So one component of the first kind is asked for,
-and 56 of the second. Most starts end in a local optimum, so the best of four is kept.
+The sparsity in the third mode determines in how many images a component appears. The torso is in all images (sparsity
+0), and each position of a limb in a quarter of them (8/15 for 256 images). The second fit therefore asks for one
+component of the first kind and 56 of the second. Most starts end in a poor local optimum, so the best of four is kept.
 """
 
 from itertools import product

@@ -26,7 +26,7 @@ search = GridSearchCV(steps, grid, cv=3).fit(train, train_digit)
 print(f"best: {search.best_params_}, accuracy on new digits {search.score(test, test_digit):.1%}")
 
 # %%
-# The components of the best model. The colour shows how much each speaks for (red) or against (blue) the digit 3.
+# The components of the best model. Red components are evidence for the digit 3, blue ones against it.
 
 best = search.best_estimator_
 weights = best[-1].coef_[3]

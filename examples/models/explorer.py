@@ -18,7 +18,7 @@ found = pw.explore(
 )
 
 # %%
-# The error over the sparsity. It is lowest near the natural sparsity, that of the fit without a constraint.
+# The error at each sparsity. It is lowest near the natural sparsity, that of the fit without a constraint.
 
 print(f"natural sparsity: {found.natural:.2f}")
 figure, axis = plt.subplots(figsize=(7, 3.4), layout="constrained")

@@ -2,9 +2,8 @@
 Faces or digits at three sparsities
 ===================================
 
-The sparsity decides what a component is. At a low sparsity, a component is almost a whole image. At a high one, it
-is a small part. Every component has exactly the sparsity that was asked for, so the three fits below differ in
-nothing else.
+The sparsity decides what a component is. At a low sparsity, a component is almost a whole image. At a high one, it is a
+small part. Every component has exactly the requested sparsity, so the three fits below differ in nothing else.
 
 The images are the CBCL faces if the folder ``PARTWISE_DATA`` has them, and handwritten digits otherwise.
 """
@@ -31,7 +30,7 @@ free = pw.SparseNMF(16, random_state=0).fit(X)
 print(f"natural sparsity: {free.sparsity_.min():.2f} to {free.sparsity_.max():.2f}")
 
 # %%
-# Three fits. Partwise warns of sparsities that are far from the natural one. Here they are meant, so the warning is
+# Three fits. Partwise warns of sparsities that are far from the natural one. Here they are intended, so the warning is
 # turned off.
 
 figure = plt.figure(figsize=(10, 3.9), layout="constrained")

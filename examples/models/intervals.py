@@ -2,9 +2,9 @@
 Intervals of sparsity
 =====================
 
-A tuple asks for an interval: ``sparsity=(0.6, 0.7)``. Each component takes the value in it that fits best. This
-costs less than a single value, and no component becomes too dense or too sparse to be read. A list has one number
-or interval for each component, here for two broad components next to ten narrow ones.
+A tuple asks for an interval: ``sparsity=(0.6, 0.7)``. Each component takes the value in it that fits best. This costs
+less than a single value, and no component becomes too dense or too sparse to interpret. A list has one number or
+interval for each component, here for two broad components next to ten narrow ones.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
-"""Partwise: you say how sparse each part must be, and it finds the parts.
+"""Sparse nonnegative matrix factorization: you set the sparsity of each component, and get exactly that.
 
-Sparse nonnegative matrix factorization with exact L1/L2 (Hoyer) sparsity, per part or in an interval.
+The sparsity is Hoyer's L1/L2 measure: one value for all components, one for each, or intervals.
 
 >>> import partwise as pw
 >>> from sklearn.datasets import load_digits

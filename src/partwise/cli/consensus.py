@@ -77,13 +77,13 @@ def add_options(parser: Any) -> None:
         help="for raw counts of cells: use the N most over-dispersed genes, scaled to unit variance, as in cNMF",
     )
     group.add_argument("-s", "--sparsity", type=level, metavar="S", help="sparsity: 0.7, or an interval 0.2:0.4")
-    group.add_argument("--at", type=int, metavar="R", help="the rank whose components to write")
+    group.add_argument("--at", type=int, metavar="R", help="write the components of this rank as a model")
     group.add_argument(
         "--density",
         type=float,
         default=0.5,
         metavar="D",
-        help="leave out components farther than this from their neighbours (default: 0.5)",
+        help="leave out components whose mean distance to their neighbours is at least this (default: 0.5)",
     )
     add_flags(parser.add_argument_group("Solver"), OPTIONS)
     group = parser.add_argument_group("Output")

@@ -96,7 +96,7 @@ RECIPE: dict[str, Flag] = {
     "method": Flag(("prune", "sequential", "forward", "reverse", "hoyer"), "l0, nnsc: algorithm"),
     "every": Flag(int, "l0: iterations between two selections of the nonzeros"),
     "refit": Flag(bool, "l0_path: solve again without the penalty"),
-    "middle": Flag(("diagonal", "full"), "bisparse: kind of the matrix between activations and components"),
+    "middle": Flag(("diagonal", "full"), "bisparse: form of the matrix between activations and components"),
     "middle_solver": Flag(("nnls", "multiplicative"), "bisparse: update of that matrix"),
     "theta": Flag(float, "nsnmf: smoothing, from 0 to 1"),
     "beta": Flag(float, "snmf: penalty on the sparse factor"),

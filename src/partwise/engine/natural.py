@@ -38,7 +38,7 @@ ADVISED_IN_FOLDS: set[tuple[tuple[Projection, ...], int]] = set()  # folds are f
 
 
 class CapacityWarning(UserWarning):
-    """The requested sparsity is far from that of components without a constraint, and costs much."""
+    """The requested sparsity is far from that of components without a constraint, and costs much accuracy."""
 
 
 @contextmanager

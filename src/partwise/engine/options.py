@@ -57,7 +57,7 @@ class Keywords(TypedDict, total=False):
         "squared",
         '{"squared", "kullback-leibler", "kl"}',
         "The loss: ½‖X − model‖², or the Kullback–Leibler divergence Σ x·log(x / model) − x + model, which suits "
-        "counts (ssnmf and nsnmf). Relative errors are then relative to the divergence of the features' means.",
+        "counts (only in ssnmf and nsnmf). Relative errors are then √(divergence / divergence of the features' means).",
         Flag(LOSSES, "squared error, or Kullback–Leibler divergence for counts (ssnmf, nsnmf)"),
     ]
     init: Annotated[
@@ -65,9 +65,8 @@ class Keywords(TypedDict, total=False):
         "auto",
         '{"auto", "samples", "random", "nndsvd", "gradual"} or (activations, components)',
         "Starting point: samples of X that are far apart, the paper's random start, a truncated SVD, or a few "
-        "iterations at each of several lower sparsities. With 'auto', the method chooses: ssnmf takes samples or, "
-        "with a sparsity, a short fit without the constraint. A sparsity far above that of unconstrained components is "
-        "then reached in steps.",
+        "iterations at each of several lower sparsities. With 'auto', the method chooses: ssnmf starts from samples "
+        "or, with a sparsity, from a short fit without the constraint.",
         Flag(STARTS, "starting point"),
     ]
     max_iter: Annotated[
@@ -77,9 +76,10 @@ class Keywords(TypedDict, total=False):
         float | None,
         None,
         "float",
-        "Stop when the components have settled: at its present speed, as many iterations again would change no "
-        f"component, nor the loss, by more than ``tol`` of its size. The default is mostly {TOL}; 0 disables this.",
-        Flag(float, "stop when as many iterations again would change no component by more than this share", str(TOL)),
+        "Stop when the components have settled: if the fit continued at its present speed for as many iterations "
+        "again, no component, nor the loss, would change by more than ``tol``, relative to its size. The default is "
+        f"{TOL} (0 in ssnmf with ``faithful``); 0 disables this.",
+        Flag(float, "stop when as many further iterations would change no component by more than this share", str(TOL)),
     ]
     kkt_tol: Annotated[
         float,
@@ -89,7 +89,11 @@ class Keywords(TypedDict, total=False):
         Flag(float, "stop when the relative fixed-point residual of every column is at most this", "off"),
     ]
     max_time: Annotated[
-        float | None, None, "float", "Time limit in seconds, without compilation.", Flag(float, "time limit in seconds")
+        float | None,
+        None,
+        "float",
+        "Time limit in seconds. Compilation does not count.",
+        Flag(float, "time limit in seconds"),
     ]
     random_state: Annotated[
         Any, None, "int, Generator or RandomState", "Random seed or generator.", Flag(int, "random seed", also="seed")
@@ -140,7 +144,7 @@ class Keywords(TypedDict, total=False):
         None,
         "array of shape (at most n_components, features)",
         "Known components, which the fit keeps unchanged, with their own sparsity and norm. Rows of NaN, and "
-        "components beyond the last row, are fitted.",
+        "components beyond the last row, are fitted. Not available in bisparse, grouped and nsnmf.",
         Flag(
             Path,
             "file of known components to keep unchanged, as rows or as columns; a row of NaN is a component to "
@@ -152,7 +156,7 @@ class Keywords(TypedDict, total=False):
         Any,
         None,
         "array of shape (samples, at most n_components)",
-        "Known activations, likewise: one column per component.",
+        "Known activations in the same way: one column per component.",
         Flag(
             Path,
             "file of known activations of the first components, one row per sample",
@@ -179,23 +183,25 @@ class Keywords(TypedDict, total=False):
         Any,
         None,
         "array of the shape of X",
-        "Weights v ≥ 0 of the entries of a dense X in memory: the loss is ½Σ v·(x − model)². Entries of weight 0, and "
-        "NaN, are not fitted. Equal weights change nothing: weights of 0 and one other value are an observed mask.",
+        "Weights v ≥ 0 of the entries of a dense X in memory (ssnmf only): the loss is ½Σ v·(x − model)². Entries of "
+        "weight 0, and NaN, are not fitted. Weights that are all equal change nothing. Weights of 0 and one other "
+        "value have the effect of ``observed``, in all recipes that accept missing entries.",
         Flag(Path, "file of weights of all entries, of the shape of DATA", metavar="FILE"),
     ]
     sample_weight: Annotated[
         Any,
         None,
         "array of shape (samples,)",
-        "Weights of the samples; as ``weights`` that are equal in each row, but for every kind of X.",
+        "Weights of the samples, as ``weights`` that are the same in all entries of a row. X may also be sparse or "
+        "chunked, unless the activations have a constraint or a penalty.",
         Flag(Path, "file of weights of the samples, a row or a column", metavar="FILE"),
     ]
     feature_weight: Annotated[
         Any,
         None,
         "array of shape (features,)",
-        "Weights of the features, which are multiplied by ``sample_weight``. For sparse or chunked X, only without a "
-        "sparsity of the components.",
+        "Weights of the features, which are multiplied by ``sample_weight``. X may also be sparse or chunked, unless "
+        "the components have a sparsity or a penalty.",
         Flag(Path, "file of weights of the features, a row or a column", metavar="FILE"),
     ]
     observed: Annotated[

@@ -27,7 +27,7 @@ class Iteration:
 
     A callback that returns True stops the fit. ``factors`` are overwritten by the next iteration: copy what you keep.
     If X is processed in chunks, the activations ``factors[0]`` are not available, and ``passes`` is the number of
-    passes over X so far. A compressed fit calls it from its first iteration on X itself.
+    passes over X so far. In a compressed fit, the calls begin with the first iteration on X itself.
     """
 
     n_iter: int

@@ -95,8 +95,8 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
         equal ones.
 
         ``align="names"`` is for another data set (a DataFrame, AnnData or table with names): its features are matched
-        by name, in any order, and only those that the model has, too, are used. A warning says how many the model
-        lacks in X.
+        by name, in any order, and only those that the model also has are used. A warning says how many features of the
+        model X lacks.
         """
         check_is_fitted(self)
         if align is not None:

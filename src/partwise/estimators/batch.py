@@ -60,9 +60,9 @@ class SparseNMF(CallbackSupport, Parts):
         With "simplex", the activations of each sample sum to 1, as the shares of a mixture do, also in `transform`. The
         components then carry the scale. For the recipe "ssnmf".
     max_activation : float, optional
-        An upper bound of all activations, also in `transform`. Each component is multiplied such that its largest
-        activation in the last iteration is ``max_activation``, except ``fixed_components``, for which the bound is a
-        constraint. For the recipe "ssnmf".
+        An upper bound of all activations, also in `transform`. Each component is scaled such that its largest
+        activation in the last iteration is ``max_activation``. For ``fixed_components``, the bound is a constraint of
+        the fit instead. For the recipe "ssnmf".
     n_init : int, default=1
         Number of starts, each limited to ``max_time`` seconds. They share passes over X, and the fit with the lowest
         loss is kept. Checkpoints need ``n_init=1``.
@@ -199,7 +199,7 @@ class SparseNMF(CallbackSupport, Parts):
     ) -> SparseNMF:
         """Factorize X (samples × features, nonnegative). Entries where ``observed`` is False are missing.
 
-        Weights, as in `ssnmf`, are those of the samples, of the features, or (``weights``) of all entries.
+        ``sample_weight``, ``feature_weight`` and ``weights`` (of all entries) are as in `ssnmf`.
         """
         self.fit_transform(
             X, observed=observed, sample_weight=sample_weight, feature_weight=feature_weight, weights=weights

@@ -42,8 +42,8 @@ from .fits import progress, warn_if_exhausted
 class MiniBatchSparseNMF(Parts):
     """`SparseNMF` for streams: learns components of exactly the sparsity you specify from batches of samples.
 
-    For each batch, the activations are solved exactly, its statistics are added to those of earlier batches, which
-    decay, and the components are updated one after the other. The sparsity is exact after every batch.
+    For each batch, the activations are solved exactly. The statistics of the batch are added to those of earlier
+    batches, which decay, and the components are updated one after the other. The sparsity is exact after every batch.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class MiniBatchSparseNMF(Parts):
     sparsity : None, float, (lo, hi), or a list of n_components of these
         As in `SparseNMF`, but the entries of a list belong to the initial components in their order.
     batch_size : int, default=1024
-        Number of samples per batch in `fit`. `partial_fit` takes its argument as one batch.
+        Number of samples per batch in `fit`. `partial_fit` treats its argument as one batch.
     forget_factor : float, default=0.7
-        Weight of earlier batches, multiplied after each batch: 1 never forgets, 0 uses the last batch only. Larger
-        values learn more slowly, because earlier activations belong to earlier components. Smaller values follow the
-        noise of each batch.
+        The weight of earlier batches is multiplied by this after each batch: 1 never forgets, 0 uses the last batch
+        only. Larger values learn more slowly, because earlier activations belong to earlier components. Smaller values
+        follow the noise of each batch.
     component_sweeps : int, default=1
         Sweeps over the components per batch; one step with the Kullback–Leibler divergence.
     l1, l2 : float, or a pair (activations, components)
@@ -65,8 +65,8 @@ class MiniBatchSparseNMF(Parts):
     max_iter : int, default=20
         Maximum number of passes over X in `fit`.
     tol : float, default=0.05
-        Stop when the components have settled: at their present speed, as many passes over X again would change no
-        component, nor the loss, by more than ``tol`` of its size. 0 disables this.
+        Stop when the components have settled: if the fit continued at its present speed for as many passes over X
+        again, no component, nor the loss, would change by more than ``tol``, relative to its size. 0 disables this.
     shuffle : bool, default=True
         Shuffle the samples before each pass (only for X in memory).
     verbose : int, default=0

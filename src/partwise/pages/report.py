@@ -50,11 +50,11 @@ def report(
 ) -> str:
     """Write a report of a fit as one HTML file that needs neither Python nor a network connection.
 
-    It shows the requested and achieved sparsity, a gallery of the parts, the loss during the fit, a sortable table of
-    the strongest features and samples of each part, and where the result comes from (versions, seed, parameters).
-    Several models are shown side by side, their parts matched with those of the first. Activations, names and the shape
-    of a part are taken from the model (``activations_``, ``sample_names_``, ``feature_names_in_``, ``part_shape_``)
-    unless given.
+    It shows the requested and achieved sparsity, a gallery of the components, the loss during the fit, a sortable table
+    of the strongest features and samples of each component, and where the result comes from (versions, seed,
+    parameters). Several models are shown side by side, with components matched to those of the first. Activations,
+    names and the shape of a component are taken from the model (``activations_``, ``sample_names_``,
+    ``feature_names_in_``, ``part_shape_``) unless given.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def report(
     path : str or path, optional
         File to write.
     title : str, optional
-        By default the number of parts.
+        By default the number of components.
     shape, kind, mask
-        How to plot a part, as in `partwise.plotting.gallery`.
+        How to plot a component, as in `partwise.plotting.gallery`.
     activations : array of shape (samples, r), optional
     feature_names, sample_names : sequences of str, optional
     data : array or SciPy sparse matrix of shape (samples, features), optional
@@ -72,7 +72,7 @@ def report(
     labels : sequence of str, optional
         One for each of several models.
     top : int
-        Number of features and samples listed per part.
+        Number of features and samples listed per component.
 
     Returns
     -------

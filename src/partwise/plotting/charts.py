@@ -107,14 +107,14 @@ def curve(known: Summary, against: str) -> tuple[Array, Array]:
 def sparsity_histogram(
     model: Model, asked: Sparsity = None, *, title: str | None = None, figure: Canvas | None = None
 ) -> Any:
-    """Plot a histogram of the parts' Hoyer sparsity, and the requested sparsity.
+    """Plot a histogram of the components' Hoyer sparsity, and the requested sparsity.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     asked : like ``sparsity`` of `partwise.SparseNMF`
-        The requested sparsity: a number, a tuple (lo, hi), or a list with one per part; by default that of the model.
-        Numbers are drawn as lines, intervals as bands.
+        The requested sparsity: a number, a tuple (lo, hi), or a list with one per component; by default that of the
+        model. Numbers are drawn as lines, intervals as bands.
     title : str, optional
         By default the largest deviation from the requested sparsity; "" for none.
 
@@ -176,17 +176,17 @@ def activations(
     title: str | None = None,
     figure: Canvas | None = None,
 ) -> Any:
-    """Plot the activations as a heat map: one row per sample, one column per part; for sound, parts over time.
+    """Plot the activations as a heat map: one row per sample, one column per component; over time for sound.
 
     Parameters
     ----------
     model : Result, fitted estimator that stores its activations, or array of shape (samples, r)
     ordered : bool
-        Group the samples by their strongest part, the largest activation first.
+        Group the samples by their strongest component, the largest activation first.
     sample_names : sequence of str, optional
         By default the names stored in the model; shown for up to 40 samples.
     labels : sequence of str, optional
-        Labels of the parts; by default their numbers.
+        Labels of the components; by default their numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plot the parts of a model in a grid, or next to the matching parts of another one."""
+"""Plot the components of a model in a grid, or next to the matching components of another one."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def gallery(
     columns: int | None = None,
     figure: Canvas | None = None,
 ) -> Any:
-    """Plot each part as an image, slices of a volume, a line, or bars of its strongest features.
+    """Plot each component as an image, slices of a volume, a line, or bars of its strongest features.
 
     Parameters
     ----------
     model : Result, fitted estimator, or array of shape (r, features)
     shape : (height, width), (height, width, 3), (x, y, z) or None
-        Shape of a part. (height, width): an image, white for zero and black for the maximum of the part.
+        Shape of a component. (height, width): an image, white for zero and black for the maximum of the component.
         (height, width, 3): the same in colour, black for zero. (x, y, z): the slice of the volume at the z of its peak,
         x to the right and y up; if the model knows the affine (``origin_``), three slices in standard orientation. None
         or a 1-tuple: a line. By default ``part_shape_`` of the model.
@@ -57,11 +57,11 @@ def gallery(
         For lines: the positions of the features on the x-axis, and its label. By default the frequencies of sound, or
         the numbers of the features.
     top : int
-        Number of bars per part.
+        Number of bars per component.
     labels : bool or sequence of str
-        Labels above the parts; True: their numbers.
+        Labels above the components; True: their numbers.
     columns : int, optional
-        Number of parts per row.
+        Number of components per row.
 
     Examples
     --------
@@ -103,19 +103,19 @@ def compare(
     figure: Canvas | None = None,
     **look: Any,
 ) -> Any:
-    """Plot the parts of one model above the matching parts of another, best match first.
+    """Plot the components of one model above the matching components of another, best match first.
 
-    `partwise.match_parts` matches the parts one to one, maximising the sum of their cosines.
+    `partwise.match_parts` matches the components one to one, maximising the sum of their cosines.
 
     Parameters
     ----------
     a, b : Result, fitted estimator, or array of shape (r, features)
     shape, kind, mask, x, x_label, top
-        How to plot a part, as in `gallery`; by default taken from ``a`` or ``b``.
+        How to plot a component, as in `gallery`; by default taken from ``a`` or ``b``.
     labels : pair of str
         Names of the two models.
     title : str, optional
-        By default the mean cosine and the number of unmatched parts.
+        By default the mean cosine and the number of unmatched components.
 
     Examples
     --------

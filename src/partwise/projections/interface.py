@@ -90,7 +90,7 @@ def solve_in_metric(
     metric : array of shape (m,)
         h ≥ 0; it may be 0 only where b is 0, for an entry without weight.
     near : array of shape (m,), optional
-        Breaks ties, and is where the descent starts without a certificate.
+        Breaks ties. Without a certificate, it is also the start of a local descent.
 
     Returns
     -------

@@ -223,7 +223,8 @@ class Simplex(Checked):
 class FreeNorm(Checked):
     """{t·y: t > 0, y in ``unit``}: a sparsity constraint that leaves the norm free.
 
-    A column that is best at zero gets a norm too small to matter, because zeros have no sparsity.
+    Where the nearest point would be zero, the result has a negligible norm instead, because the sparsity of a zero
+    vector is not defined.
 
     Parameters
     ----------

@@ -101,15 +101,15 @@ async def ssnmf(
         Fits with the Kullback–Leibler divergence are neither accelerated nor compressed.
     compress : {"auto", False}
         Make the first iterations, at most 40, on a low-rank approximation of X, where they cost less, and the others on
-        X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a start by name and
+        X itself. "auto" does so for an accelerated fit of a dense X, in memory or in chunks, from a built-in start and
         without penalties, if the shape of X promises a gain and its singular values decay; False never does.
     activations : {"nonnegative", "simplex"}
         With "simplex", the activations of each sample sum to 1: they are the shares of a mixture, and are solved
         exactly. The components then carry the scale, also if they have a sparsity.
     max_activation : float, optional
         An upper bound of all activations. The components then carry the scale, also if they have a sparsity: each is
-        multiplied such that its largest activation is ``max_activation``. For ``fixed_components``, whose scale is
-        known, the bound is a constraint of the fit.
+        scaled such that its largest activation is ``max_activation``. For ``fixed_components``, whose scale is known,
+        the bound is a constraint of the fit.
     l1, l2 : float, or a pair (on activations, on components)
         Penalties l1·ΣF + ½·l2·‖F‖². A single number applies to the activations.
 

@@ -86,7 +86,8 @@ def consensus(
     loss : {"squared", "kullback-leibler", "kl"}
         The loss of the runs and of the consensus. The Kullback–Leibler divergence suits counts.
     init, max_iter, tol, missing, negative, n_threads, memory_limit
-        As in `partwise.ssnmf`. Runs with missing entries (``missing="em"``) or the divergence share no passes over X.
+        As in `partwise.ssnmf`. Runs with missing entries (``missing="em"``) share no passes over X; runs with the
+        divergence share only passes over a file.
     precision : {"same", "single"}
         The precision of the runs. "single" is nearly twice as fast, and enough unless the error is below 0.001; X in
         memory is copied for it. The consensus itself is always computed in the precision of X.
@@ -96,7 +97,7 @@ def consensus(
         File to which finished runs are written. The same call resumes from it, also with more ranks or runs. It is a
         file that `partwise.load` reads.
     overwrite : bool
-        Do not resume from a file that is there, but replace it when the first run has finished.
+        Do not resume from an existing file, but replace it when the first run has finished.
     verbose : int
         1 shows a progress line.
 

@@ -59,7 +59,7 @@ class Families:
     labels : list of arrays
         For each model, the number of the family of each of its components.
     feature_names : array or None
-        The features that all models have, in the order of the parts.
+        The features that all models have, in the order of the columns of their components.
     left_out : tuple of int
         For each model, the number of its features that are not used because another model does not have them.
     """
@@ -78,12 +78,12 @@ class Families:
 
     @property
     def shared(self) -> list[Family]:
-        """Families of at least two groups."""
+        """Families with members in at least two groups."""
         return [family for family in self.families if family.coverage > 1]
 
     @property
     def private(self) -> list[Family]:
-        """Families of one group alone."""
+        """Families with members in one group only."""
         return [family for family in self.families if family.coverage == 1]
 
     @property
@@ -103,7 +103,7 @@ class Families:
         return pd.DataFrame(rows)
 
     def features(self, family: int, top: int | None = None) -> Any:
-        """The features of the mean part of a family with ``weight`` and ``specificity``, most specific first."""
+        """The features of the mean component of a family with ``weight`` and ``specificity``, most specific first."""
         import pandas as pd
 
         weight = self.families[family].part

@@ -36,7 +36,7 @@ class Selection:
         - ``rank``, ``sparsity``: the model; sparsity None means unconstrained;
         - ``heldout_error``, ``heldout_std``: ‖X − model‖ / ‖X‖ over the held-out entries, for the start with the
           lowest training error; mean and standard deviation over the splits;
-        - ``stability``, ``stability_std``: mean cosine between the matched parts of two starts; NaN for a single
+        - ``stability``, ``stability_std``: mean cosine between the matched components of two starts; NaN for a single
           start;
         - ``train_error``, ``achieved_sparsity``, ``dead_parts``: means over the same fits;
         - ``converged``: the share of all fits that converged.

@@ -96,7 +96,7 @@ class CellPrograms:
         return as_model(starcat.to_numpy(), np.asarray(starcat.columns, dtype=object))
 
     def transform(self, adata: Any, *, layer: str | None = None, check_counts: bool = True) -> pd.DataFrame:
-        """Usages of these programs in other cells, as in starCAT, but exactly.
+        """Usages of these programs in other cells, as in starCAT, but solved exactly.
 
         Rows sum to 1, except for cells without any counts of these genes. The counts of each gene are divided by their
         standard deviation over the other cells: transform all cells of a data set at once. Genes are matched by name; a
