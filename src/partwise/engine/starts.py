@@ -14,6 +14,7 @@ from ..data import Chunked, Data, Held, Whole
 from ..runtime.arrays import DType
 from ..statistics import Array, gram
 from ..updates import Columns, Known, Sets
+from ..updates.interface import nearest_in
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
@@ -38,7 +39,7 @@ def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, kn
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
     vector = rng.random(len(factor))
     for j in range(r):
-        factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(sets[j](vector))
+        factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(nearest_in(sets[j], vector))
     return factor if known is None else known.put(factor)
 
 
