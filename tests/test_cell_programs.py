@@ -322,8 +322,10 @@ def test_workers_make_the_same_runs(home, tmp_path):
 def test_large_files_are_read_whole(home, tmp_path, monkeypatch):
     monkeypatch.setattr("partwise.io.h5ad.LIMIT", 1)
     monkeypatch.setattr("partwise.io.h5ad.as_rows.__defaults__", (None, 1))
+    copy = tmp_path / "COUNTS.H5AD"
+    copy.write_bytes((home / "counts.h5ad").read_bytes())
     large = cNMF(tmp_path, "mine")
-    large.prepare(str(home / "counts.h5ad"), components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
+    large.prepare(copy, components=[2, 3], n_iter=4, seed=14, num_highvar_genes=60)
     for step in ("factorize", "k_selection_plot"):
         getattr(cNMF(tmp_path, "mine"), step)()  # as in processes of their own
     cNMF(tmp_path, "mine").consensus(3, density_threshold=0.5)
@@ -358,6 +360,9 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
     fresh.prepare(str(home / "counts.h5ad"), components=3, n_iter=2, seed=1, num_highvar_genes=40)
     with pytest.raises(FileNotFoundError, match=r"2 of 2 runs of k=3 have no file.*run factorize first"):
         fresh.consensus(3)
+    os.remove(fresh.paths["nmf_run_parameters"])
+    with pytest.raises(FileNotFoundError, match="run prepare first"):
+        fresh.factorize()
     with pytest.raises(ValueError, match="k=5 was not prepared; ranks are 3"):
         fresh.consensus(5)
     for options, message in (
@@ -369,6 +374,24 @@ def test_steps_that_are_missing_are_named(home, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             fresh.prepare(str(home / "counts.h5ad"), components=3, **options)
+
+
+def test_any_name_of_a_file_is_a_name(home, tmp_path):
+    mine = cNMF(tmp_path / "100%d", "é <b>%s")
+    mine.prepare(str(home / "counts.h5ad"), components=2, n_iter=2, seed=1, num_highvar_genes=40)
+    mine.factorize()
+    mine.consensus(2, density_threshold=2.0, show_clustering=False)
+    assert mine.load_results(2, 2.0)[0].shape[1] == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"100%d"}
+    for name in ("a/b", "../a", "a/"):
+        with pytest.raises(ValueError, match="is not the name of a file: give the folder as output_dir"):
+            cNMF(tmp_path, name)
+
+
+@pytest.mark.parametrize("counts", [np.ones((4, 3)), pd.DataFrame(np.ones((4, 3))), None])
+def test_counts_that_are_no_file_are_refused(tmp_path, counts):
+    with pytest.raises(TypeError, match=f"counts are of type {type(counts).__name__}: give the path of a file"):
+        cNMF(tmp_path, "mine").prepare(counts, components=2)
 
 
 def test_arguments_of_the_steps_are_checked(home, tmp_path):

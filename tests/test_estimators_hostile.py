@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from models import crowded, fitted, relative_error, small  # noqa: F401  (fixtures)
 from sklearn.exceptions import NotFittedError
 
-from partwise import SparseNMF
+from partwise import SparseNMF, cp
 
 # bad input
 
@@ -137,3 +137,45 @@ def test_components_of_a_single_feature(X):
     assert np.all(np.count_nonzero(model.components_, axis=1) == 1)
     covered = np.flatnonzero(model.components_.any(axis=0))
     np.testing.assert_allclose((activations @ model.components_)[:, covered], few[:, covered], atol=1e-10)
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+@pytest.mark.parametrize(
+    ("array", "place", "value", "message"),
+    [
+        ("indices", 3, 99, "its indices go from 0 to 99, outside of 0 to"),
+        ("indices", 3, -1, "its indices go from -1 to"),
+        ("indptr", 2, 1, "indptr does not rise"),
+        ("indptr", 0, 1, "indptr does not rise"),
+        ("indptr", -1, 999, "indptr does not rise"),
+    ],
+)
+def test_damaged_sparse_matrices_are_refused(rng, form, array, place, value, message):
+    """SciPy lets indices be changed to places outside of the matrix, where kernels would read and write."""
+    whole = rng.random((9, 9)) + 1
+    X = form(whole)
+    getattr(X, array)[place] = value
+    model = SparseNMF(2, random_state=0).fit(whole)
+    for use in (SparseNMF(2).fit, model.transform, lambda X: cp(X, 2)):
+        with pytest.raises(ValueError, match=message):
+            use(X)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda b: b[:3], r"returned shape \(3,\) and dtype float64 for 20 numbers"),
+        (lambda b: b * np.nan, "must return 20 finite numbers"),
+        (lambda b: -np.abs(b), "numbers of at least 0"),
+        (lambda b: b + 1j, "dtype complex128"),
+        (lambda b: "none", "dtype <U4"),
+        (lambda b: None, "dtype object"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"init": "random"}, {"init": "given"}, {"loss": "kl"}])
+def test_own_sets_that_return_something_else_are_named(rng, returned, message, options):
+    X = rng.random((12, 20))
+    if "init" in options and options["init"] == "given":
+        options = {"init": (rng.random((12, 2)), rng.random((2, 20)))}
+    with pytest.raises(ValueError, match=message):
+        SparseNMF(2, sparsity=lambda b, near=None: returned(b), random_state=0, **options).fit(X)

@@ -162,6 +162,7 @@ def in_order(found):
         ({"mask": np.ones(3)}, "mask has 3 True entries for 64 features: give one for each"),
         ({"title": 5}, "title=5: give a string"),
         ({"provenance": 5}, "provenance=5: give a dict"),
+        ({"provenance": {"cells": 5}}, "provenance={'cells': 5}: give a dict of facts"),
     ],
 )
 def test_wrong_arguments_are_refused(X, monkeypatch, options, message):
@@ -201,6 +202,19 @@ def test_a_stride_is_fitted_from_its_end_and_then_from_the_mean_of_both_ends(X):
         np.testing.assert_allclose(given, (getattr(near, mean) + getattr(far, mean)) / 2, atol=1e-12)
     norms = np.linalg.norm(free.components, axis=1)
     np.testing.assert_allclose(starts[0.4][0], (free.activations * norms + near.activations) / 2, atol=1e-9)
+
+
+def test_known_activations_stay_in_their_columns(rng):
+    X, known = rng.random((40, 5)) @ rng.random((5, 20)), rng.random((40, 2))
+    found = pw.explore(X, 5, np.linspace(0.05, 0.9, 12), fixed_activations=known, max_iter=15, random_state=0)
+    for result in (found.free, *found.results):
+        np.testing.assert_array_equal(result.activations[:, :2], known)
+
+
+@pytest.mark.parametrize("scale", [1e60, 1e-60])
+def test_values_that_browsers_cannot_draw_are_refused(rng, scale):
+    with pytest.raises(ValueError, match=r"the largest value of X is .*, which the page cannot show: rescale X"):
+        pw.explore(scale * rng.random((9, 8)), 2, 0.4)
 
 
 def test_missing_entries_are_marked(rng):
@@ -289,7 +303,8 @@ def test_policy_allows_nothing_but_the_page_itself(found):
 
 def test_rows_survive(rng):
     arrays = Arrays()
-    values = rng.random((5, 40)) * 10.0 ** rng.integers(-5, 5, (5, 1))
+    values = rng.random((6, 40)) * 10.0 ** rng.integers(-5, 5, (6, 1))
+    values[5] -= 0.9 * values[5].max()
     values[2] = 0
     values[3, ::2] = 0
     values[4] = rng.integers(0, STEPS + 1, 40)
@@ -297,7 +312,7 @@ def test_rows_survive(rng):
     page = f'<script type="text/plain" id="page-data">{{"steps": {STEPS}}}</script>'
     page += f'<script type="text/plain" id="page-arrays">{arrays.text()}</script>'
     _, rows, _ = held(page)
-    assert (np.abs(rows(where) - values) <= values.max(axis=1, keepdims=True) / STEPS / 2 + 1e-15).all()
+    assert (np.abs(rows(where) - values) <= np.abs(values).max(axis=1, keepdims=True) / STEPS / 2 + 1e-15).all()
     np.testing.assert_array_equal(rows(where)[4], values[4])  # counts are exact
 
 

@@ -80,6 +80,7 @@ def test_models_programs_and_groups(rng):
     [
         ([np.eye(3)], {}, "at least two models"),
         ("ab", {}, "at least two models"),
+        ([pw.SparseNMF(), np.eye(3)], {}, "this SparseNMF is not fitted: call fit first"),
         ([np.eye(3), np.eye(3)], {}, "model 0 has no feature names"),
         ([np.eye(3), np.eye(4)], {"by": "position"}, "models have 3, 4 features"),
         ([np.eye(3), np.eye(3)], {"by": "cosine"}, "by='cosine'"),

@@ -268,3 +268,14 @@ def test_a_mask_of_observed_entries_is_missing_entries(X, rng):
     np.testing.assert_array_equal(plain.fit_transform(X, observed=seen), holed.fit_transform(nan))
     np.testing.assert_array_equal(plain.components_, holed.components_)
     np.testing.assert_array_equal(plain.partial_fit(X, observed=seen).components_, holed.partial_fit(nan).components_)
+
+
+@pytest.mark.parametrize("changed", [{"n_components": 4}, {"sparsity": 0.7}, {"sparsity": [0.5, 0.5, 0.6]}])
+def test_partial_fit_refuses_other_components_than_at_the_first_batch(rng, changed):
+    X = rng.random((20, 15))
+    model = pw.MiniBatchSparseNMF(3, sparsity=0.5, random_state=0).partial_fit(X)
+    before = model.components_.copy()
+    with pytest.raises(ValueError, match="these were different at the first batch"):
+        model.set_params(**changed).partial_fit(X)
+    np.testing.assert_array_equal(model.components_, before)
+    assert model.set_params(n_components=3, sparsity=[0.5] * 3).partial_fit(X).n_steps_ == 2

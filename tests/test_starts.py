@@ -16,6 +16,8 @@ from partwise.recipes import SOLVERS
 from partwise.statistics import dead_components, gram
 from partwise.updates import Columns, Multiplicative, Pivot, Sequential
 
+FORMS = (np.asarray, sp.csr_array)
+
 
 def free(r):
     return Columns.same(Nonnegative(), r)
@@ -51,6 +53,18 @@ def test_the_random_start_is_the_papers(mode, rng):
     np.testing.assert_array_equal(ordered, np.tile(ordered[:, :1], (1, 6)))  # permutations of one vector
     assert len(np.unique(factors[mode], axis=1).T) > 1
     assert 0 <= factors[1 - mode].min() < 0.2 < 0.8 < factors[1 - mode].max() <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nndsvd_is_the_same_for_dense_and_sparse_x(seed):
+    """Where singular vectors are zero up to rounding, they are filled as well."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((30, 4)) @ rng.random((4, 12))
+    X[X < 0.9] = 0
+    sets = [free(3), Columns.same(Hoyer(0.4), 3)]
+    starts = (starting_factors("nndsvd", as_data(form(X)), 3, sets, np.random.default_rng(1)) for form in FORMS)
+    for dense, sparse in zip(*starts, strict=True):
+        np.testing.assert_allclose(dense, sparse, rtol=0, atol=1e-12)
 
 
 def test_nndsvd_beats_random_and_fills_up_beyond_the_singular_vectors(rng):

@@ -349,3 +349,13 @@ def test_files_are_read_instead_of_mapped(X, tmp_path):
     for kind in ("path", "path, Fortran order"):
         assert type(as_stored(STORED[kind](X, tmp_path))) is StoredFile
     assert type(as_stored(Rows(X))) is Stored
+
+
+@pytest.mark.parametrize("options", [{}, {"sparsity": 0.4}, {"sparsity": 0.4, "init": "random"}])
+@pytest.mark.parametrize(("value", "what"), [(np.nan, "NaN"), (np.inf, "infinity"), (-1.0, "Negative")])
+def test_the_first_wrong_value_is_named_with_its_place(X, tmp_path, options, value, what):
+    wrong = X.copy()
+    wrong[40, 3] = value
+    np.save(tmp_path / "wrong.npy", wrong)
+    with pytest.raises(ValueError, match=rf"chunk \d+ .*{what}.*(row 40, column 3|X\[40, 3\])"):
+        pw.ssnmf(tmp_path / "wrong.npy", R, memory_limit=4 * 160 * 7, random_state=0, **options)

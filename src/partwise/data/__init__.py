@@ -26,7 +26,7 @@ from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
-from .sparse import SparseData
+from .sparse import SparseData, check_indices
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
@@ -160,6 +160,8 @@ def as_tensor(X: Any) -> Tensor:
     """
     if isinstance(X, Tensor):
         return X
+    if getattr(X, "format", "") in ("csr", "csc"):
+        check_indices(X)
     if hasattr(X, "tocoo"):  # SciPy's arrays, and pydata's compressed ones
         X = X.tocoo()
     scipys = bool(sp.issparse(X))

@@ -36,6 +36,8 @@ class SparseData(Matrix):
         super().__init__()
         if X.format not in ("csr", "csc"):
             X = X.tocsr()
+        if check:
+            check_indices(X)
         X = X.astype(self.dtype, copy=False)
         aligned = all(array.flags.aligned for array in (X.data, X.indices, X.indptr))  # as in `as_floats`
         if not (aligned and X.has_canonical_format):  # duplicate entries are summed
@@ -145,6 +147,20 @@ class SparseData(Matrix):
         if X.format == ("csr", "csc")[mode]:
             return stored_square_sums(X.data, X.indptr)
         return scattered_square_sums(X.data, X.indices, self.shape[mode])
+
+
+def check_indices(X: Sparse) -> None:
+    """Raise ValueError for indices outside of X, which SciPy accepts and which kernels would follow."""
+    inner = X.shape[1 if X.format == "csr" else 0]
+    starts = X.indptr
+    if starts[0] != 0 or starts[-1] > min(X.indices.size, X.data.size) or (starts[1:] < starts[:-1]).any():
+        raise ValueError("X is a damaged sparse matrix: indptr does not rise from 0 to the number of stored values")
+    stored = X.indices[: starts[-1]]
+    if stored.size and not 0 <= stored.min() <= stored.max() < inner:
+        raise ValueError(
+            f"X is a damaged sparse matrix: its indices go from {stored.min()} to {stored.max()}, outside of 0 to "
+            f"{inner - 1}"
+        )
 
 
 def unsigned(X: Sparse) -> tuple[Array, Array, Array]:

@@ -94,7 +94,9 @@ def excerpt(data: Matrix | Chunked) -> Matrix | None:
     They are the same for any kind of data, unless samples are zero: data in chunks does not know these beforehand.
     """
     if isinstance(data, Chunked):
-        data = data.subset(evenly(np.arange(data.shape[0]), SAMPLES))
+        chunked, data = data, data.subset(evenly(np.arange(data.shape[0]), SAMPLES))
+        if not np.isfinite(data.sqnorms(0)).all():
+            chunked.check()  # names the first value that is not a number
     rows = evenly(np.flatnonzero(data.sqnorms(0)), SAMPLES)
     if not rows.size:
         return None

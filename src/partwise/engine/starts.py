@@ -14,6 +14,7 @@ from ..data import Chunked, Data, Held, Whole
 from ..runtime.arrays import DType
 from ..statistics import Array, gram
 from ..updates import Columns, Known, Sets
+from ..updates.interface import nearest_in
 
 Generator = np.random.Generator
 PIECE = 4096  # samples whose uniform activations are drawn together
@@ -38,7 +39,7 @@ def _random_factor(data: Data, mode: int, r: int, sets: Sets, rng: Generator, kn
     factor = np.empty((data.shape[mode], r), dtype=data.dtype, order="F")
     vector = rng.random(len(factor))
     for j in range(r):
-        factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(sets[j](vector))
+        factor[:, j] = rng.random(len(factor)) if sets.nonnegative else rng.permutation(nearest_in(sets[j], vector))
     return factor if known is None else known.put(factor)
 
 
@@ -153,7 +154,8 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
 
     factors = random(data, r, sets, rng, known)
     left, values, right = randomized_svd(data.matrix, min(r, *data.shape), random_state=int(rng.integers(2**31)))
-    rank = np.count_nonzero(values > max(data.shape) * np.finfo(data.dtype).eps * values[0])
+    rounding = max(data.shape) * np.finfo(data.dtype).eps
+    rank = np.count_nonzero(values > rounding * values[0])
     free = [j for j in range(r) if not any(j in s.kept for s in sets)]
     for p, j in enumerate(free[:rank]):
         u, v = left[:, p], right[p]
@@ -163,7 +165,7 @@ def nndsvd(data: Data, r: int, sets: Sequence[Sets], rng: Generator, known: Know
             u, v = -u, -v
         for mode, vector in ((0, np.maximum(u, 0)), (1, np.maximum(v, 0))):
             vector = vector.astype(float) * np.sqrt(values[p])
-            vector[vector == 0] = vector.mean()
+            vector[vector <= rounding * vector.max()] = vector.mean()  # rounding depends on the kind of data
             factors[mode][:, j] = sets[mode][j](vector)
     return factors
 

@@ -174,8 +174,6 @@ def summary(model: Model) -> Summary:
                 f"this {type(model).__name__} is of a tensor, whose components are not rows: give the transposed "
                 f"factor of one mode ({name}[mode].T)"
             )
-    if hasattr(model, "fit"):
-        raise ValueError(f"this {type(model).__name__} is not fitted: call fit first")
     parts = as_matrix(model)
     return Summary(parts, np.asarray(hoyer_sparsity(parts, axis=1)))
 
@@ -226,6 +224,8 @@ def _of_estimator(model: Any) -> Summary:
 def as_matrix(values: Any, name: str = "components", form: str = "components × features") -> Array:
     """Validate ``values``, which the user knows by ``name``, and return them as an array, finite and nonnegative."""
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if hasattr(values, "fit"):
+        raise ValueError(f"this {type(values).__name__} is not fitted: call fit first")
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} are of type {type(values).__name__}: give a Result, a model, or an array of numbers")
     if array.ndim != 2 or not array.size:

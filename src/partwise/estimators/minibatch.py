@@ -158,6 +158,7 @@ class MiniBatchSparseNMF(Parts):
             raise ValueError(
                 "custom constraints cannot be saved, so partial_fit is unavailable on this model: fit a new one"
             )
+        self._check_unchanged()
         forget = as_amount(self.forget_factor, "forget_factor", 1.0)
         self._learner.step(self._with_loss(data), self._encoder, self._block, forget)
         self.n_steps_ += 1
@@ -219,6 +220,15 @@ class MiniBatchSparseNMF(Parts):
             sets[1] = known.kept(sets[1])
         self._learner = BatchLearner(starting_parts(self.init, data, r, sets, self._rng, known), None, {})
         self.n_steps_ = 0
+
+    def _check_unchanged(self) -> None:
+        """Raise ValueError if later batches ask for other components than the first one."""
+        asked, sets = as_columns(self.sparsity, as_count(self.n_components, "n_components")), self._block.sets
+        if len(asked) != len(sets) or any(asked[j] != sets[j] for j in range(len(sets)) if j not in sets.kept):
+            raise ValueError(
+                f"n_components={self.n_components}, sparsity={self.sparsity!r}: these were different at the first "
+                "batch, and partial_fit does not change them: set them back, or fit a new model"
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")

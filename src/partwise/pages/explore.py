@@ -33,6 +33,7 @@ from .provenance import described as words_on
 
 LEVELS = tuple(np.linspace(0.2, 0.9, 15).round(3).tolist())
 SCRIPTS = ("explorer_pictures.js", "explorer_panels.js", "explorer.js")
+SHOWN = 1e30  # browsers draw in single precision
 LARGE = 20_000_000  # bytes: a page above this says how large it is
 
 
@@ -144,6 +145,8 @@ def explore(
     data = model._validated(X, reset=True, observed=observed)
     if isinstance(data, Chunked):
         raise ValueError("explore needs X in memory, but this X is read in chunks: give a random subset of samples")
+    if not 1 / SHOWN < data.peak < SHOWN and data.peak:
+        raise ValueError(f"the largest value of X is {data.peak:g}, which the page cannot show: rescale X")
     rng = as_generator(model.random_state)
     seed = seed_of(rng, model.random_state)
     known = described(model, data, part_shape, mask, feature_names, sample_names, origin)
@@ -184,7 +187,9 @@ def check_page(path: object, title: object, provenance: object) -> None:
         check_replaceable(target)
     if title is not None and not isinstance(title, str):
         raise ValueError(f"title={title!r}: give a string")
-    if provenance is not None and not isinstance(provenance, Mapping):
+    if provenance is not None and not (
+        isinstance(provenance, Mapping) and all(isinstance(word, str) for fact in provenance.items() for word in fact)
+    ):
         raise ValueError(f"provenance={provenance!r}: give a dict of facts, {{name: text}}")
 
 

@@ -33,11 +33,11 @@ class Arrays:
         return self.add(np.ascontiguousarray(values, dtype="<f4").tobytes(), "float", values.size)
 
     def rows(self, values: Array) -> dict[str, Any]:
-        """Store nonnegative rows, each relative to its maximum, up to 1/4094 of that. Counts are exact.
+        """Store rows, each relative to its largest absolute value, up to 1/4094 of that. Counts are exact.
 
         Differences of neighbours, with low and high bytes apart, compress well: components are smooth, or mostly zero.
         """
-        scales = values.max(axis=1, initial=0.0)
+        scales = np.abs(values).max(axis=1, initial=0.0)
         scales[(values == np.rint(values)).all(axis=1) & (scales <= STEPS)] = STEPS
         levels = np.rint(values * (STEPS / np.where(scales > 0, scales, 1))[:, None]).astype(np.int32)
         steps = np.diff(levels, axis=1, prepend=0)

@@ -130,8 +130,11 @@ def between(one: Result, other: Result, share: float) -> Factors:
 
 
 def matched(result: Result, before: Result) -> Result:
-    """The result with its components in the order of those ``before``."""
-    order = match_parts(before.components, result.components).second
+    """The result with its components in the order of those ``before``. Known columns, which are equal, stay."""
+    known = np.any([(a == b).all(axis=0) for a, b in zip(result.factors, before.factors, strict=True)], axis=0)
+    order, free = np.arange(len(known)), np.flatnonzero(~known)
+    if free.size:
+        order[free] = free[match_parts(before.components[free], result.components[free]).second]
     if (order == np.arange(len(order))).all():
         return result
     middle = None if result.middle is None else result.middle[np.ix_(order, order)]

@@ -117,7 +117,18 @@ def write_nearest(projection: Projection, b: Array, near: Array | None, out: Arr
     if checked and isinstance(projection, Checked):
         projection.write(b, near, out)
     else:
-        out[:] = projection(b, near=near)
+        out[:] = nearest_in(projection, b, near)
+
+
+def nearest_in(projection: Projection, b: Array, near: Array | None = None) -> Array:
+    """The projection of ``b``. Raises ValueError for what a user's own set must not return."""
+    found = np.asarray(projection(b, near=near))
+    if found.shape != b.shape or found.dtype.kind not in "buif" or not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(
+            f"the set {projection!r} returned shape {found.shape} and dtype {found.dtype} for {len(b)} numbers: it "
+            f"must return {len(b)} finite numbers of at least 0, the nearest point of the set"
+        )
+    return found
 
 
 @dataclass(frozen=True)

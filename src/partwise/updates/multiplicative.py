@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.threads import product
 from ..statistics import Array, Stats
-from .interface import Sets, State, Update
+from .interface import Sets, State, Update, nearest_in
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,4 @@ class Multiplicative(Update):
             norms = np.maximum(np.linalg.norm(factor, axis=0), np.finfo(factor.dtype).tiny)
             weights = gram @ norms / norms
             for j in np.flatnonzero(gram.diagonal() > 0).tolist():
-                factor[:, j] = sets[j](factor[:, j] - slope[:, j] / weights[j], near=factor[:, j])
+                factor[:, j] = nearest_in(sets[j], factor[:, j] - slope[:, j] / weights[j], factor[:, j])

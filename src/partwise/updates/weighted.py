@@ -14,7 +14,7 @@ from ..projections import Projection
 from ..projections.interface import Metric
 from ..runtime.arrays import Vector
 from ..statistics import Array, WeightedStats
-from .interface import Sets, State, Update
+from .interface import Sets, State, Update, nearest_in
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ def improve(projection: Projection, b: Vector, h: Vector, column: Vector) -> Non
     if isinstance(projection, Metric):
         projection.write_metric(b, h, column, column)
     else:
-        column[:] = projection(column + (b - h * column) / h.max(), near=column)
+        column[:] = nearest_in(projection, column + (b - h * column) / h.max(), column)

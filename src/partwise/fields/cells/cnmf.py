@@ -64,9 +64,14 @@ class cNMF:  # noqa: N801 (its name)
     def __init__(self, output_dir: str | os.PathLike[str] = ".", name: str | None = None) -> None:
         self.output_dir = os.fspath(output_dir)
         self.name = f"{datetime.now():%Y_%m_%d}_{uuid4().hex[:6]}" if name is None else name
+        if Path(self.name).name != self.name:
+            raise ValueError(f"name={self.name!r} is not the name of a file: give the folder as output_dir")
         home = Path(self.output_dir, self.name)
         (home / "cnmf_tmp").mkdir(parents=True, exist_ok=True)
-        self.paths = {key: str(home / folder / f"{self.name}.{end}") for key, (folder, end) in FILES.items()}
+        self.paths = {}
+        for key, (folder, end) in FILES.items():
+            start = str(home / folder / self.name)
+            self.paths[key] = f"{start.replace('%', '%%') if '%' in end else start}.{end}"
 
     def prepare(
         self,
@@ -141,7 +146,7 @@ class cNMF:  # noqa: N801 (its name)
         jobs = [(k, i, seed) for k, i, seed, *_ in self._plan()]
         if skip_completed_runs:
             jobs = [job for job in jobs if not os.path.exists(self.paths["iter_spectra"] % job[:2])]
-        settings = json.loads(Path(self.paths["nmf_run_parameters"]).read_text(encoding="utf-8"))
+        settings = json.loads(Path(self._made("nmf_run_parameters")).read_text(encoding="utf-8"))
         matrix, _, genes = self._matrix()
         mine = jobs[worker_i::total]
         options = {"init": settings["init"], "max_iter": settings["max_iter"], "tol": TOL}
@@ -196,13 +201,13 @@ class cNMF:  # noqa: N801 (its name)
         """
         as_choice(refit, "refit", ("exact", "cnmf"))
         k = as_count(k, "k")
-        spectra, matrix = self._stacked(k, skip_missing=True), self._matrix()[0]
+        spectra, (matrix, cells, chosen) = self._stacked(k, skip_missing=True), self._matrix()
         found = from_spectra(spectra.data, matrix, rank=k)
         if skip_density_and_return_after_stats:
             stats = np.array(stats_of(found.rows[0], density_threshold, matrix))
             return Frame(stats[:, None], np.array(STATS), np.array(["stats"])).pandas()
         programs = found.at(k, density_threshold, local_neighborhood_size=local_neighborhood_size)
-        made = tables(self._prepared(), programs, refit, refit_usage, normalize_tpm_spectra)
+        made = tables(self._prepared(matrix, cells, chosen), programs, refit, refit_usage, normalize_tpm_spectra)
         where = (k, threshold_text(density_threshold))
         for file, name in (TABLES | {"starcat_spectra": "starcat"} if build_ref else TABLES).items():
             write_frame(made[name], self.paths[file] % where)
@@ -296,9 +301,8 @@ class cNMF:  # noqa: N801 (its name)
             raise FileNotFoundError(f"{self.paths[key]} does not exist: run prepare first")
         return self.paths[key]
 
-    def _prepared(self) -> Prepared:
-        """What `prepare` made, read from its files: only the tables need TPM, which are most of the memory."""
-        matrix, cells, chosen = self._matrix()
+    def _prepared(self, matrix: Any, cells: Any, chosen: Any) -> Prepared:
+        """What `prepare` made, with TPM from their file: only the tables need these, which are most of the memory."""
         tpm, _, genes = counts_of(self._made("tpm"))
         places = {gene: j for j, gene in enumerate(genes)}
         mean, variance = moments(tpm)

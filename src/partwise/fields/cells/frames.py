@@ -149,9 +149,11 @@ def counts_of(source: Any) -> tuple[Any, Any, Any]:
     """The matrix, the names of the cells and the names of the genes, of a file or an AnnData."""
     if hasattr(source, "obs_names"):
         return source.X, np.asarray(source.obs_names), np.asarray(source.var_names)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"counts are of type {type(source).__name__}: give the path of a file, or an AnnData")
     name = os.fspath(source)
     if name.endswith(".npz"):
         frame = read_frame(source)
         return frame.data, frame.index, frame.columns
-    table = read(source, whole=True if name.endswith(".h5ad") else None)
+    table = read(source, whole=True if ".h5ad" in name.lower() else None)
     return table.X, np.array(table.samples, dtype=object), np.array(table.features, dtype=object)
