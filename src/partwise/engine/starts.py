@@ -186,7 +186,7 @@ def starting_factors(
     """
     if isinstance(init, str):
         if init not in STARTS:
-            names = ", ".join(map(repr, (*STARTS, "gradual")))
+            names = ", ".join(map(repr, (*STARTS, "gradual", "auto")))
             raise ValueError(f"init={init!r} is not one of {names}; or give (activations, components)")
         factors = STARTS[init](data, r, sets, rng, known)
         factors = [
