@@ -13,7 +13,7 @@ import numpy as np
 
 from ..runtime.arrays import DType
 from ..runtime.together import Request, alone
-from ..statistics import Array, Stats, gram
+from ..statistics import Additive, Array, Stats, gram
 from .dense import DenseData
 from .matrix import Matrix, check_scale
 from .missing import MissingDense
@@ -233,14 +233,11 @@ def surveyed(chunk: Matrix) -> Survey:
 
 
 @dataclass(frozen=True)
-class Surveyed:
+class Surveyed(Additive):
     """A survey, and the answer to another question."""
 
     survey: Survey
     answer: Any
-
-    def __add__(self, other: Surveyed) -> Surveyed:
-        return Surveyed(self.survey + other.survey, self.answer + other.answer)
 
 
 @dataclass(frozen=True)

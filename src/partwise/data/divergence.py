@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..runtime.arrays import DType
-from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
+from ..statistics import Additive, Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
 from .lines import Rest, slopes_of_lines, solve_lines
 from .logarithms import add_lines, entropy
 from .matrix import Matrix, Wrapped
@@ -95,8 +95,8 @@ class DivergenceData(Wrapped):
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Σ x·log x, and the sum and the number of the observed entries of each feature. They add up over samples."""
+class Totals(Additive):
+    """Σ x·log x, and the sum and the number of the observed entries of each feature."""
 
     logs: float
     sums: Array
@@ -110,9 +110,6 @@ class Totals:
             logs += float(entropy(some.values))
             add_lines(some.values, some.indices, some.starts, sums)
         return cls(logs, sums, data.counts(1))
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.logs + other.logs, self.sums + other.sums, self.counts + other.counts)
 
     @property
     def divergence(self) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data import ChunkSums, Matrix, Pass, SharingStep
-from ..statistics import Array, Stats, gram
+from ..statistics import Additive, Array, Stats, gram
 from .accelerated import Extrapolating, extrapolate
 from .blocks import Block
 from .chunked_fit import ChunkedFit
@@ -20,15 +20,12 @@ from .running import Snapshot
 
 
 @dataclass(frozen=True)
-class AheadSums:
+class AheadSums(Additive):
     """Sums over chunks: the statistics of the components at the shifted activations, and the new activations' own."""
 
     stats: Stats
     gram: Array
     totals: Array
-
-    def __add__(self, other: AheadSums) -> AheadSums:
-        return AheadSums(self.stats + other.stats, self.gram + other.gram, self.totals + other.totals)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from ..data import Chunked, ChunkSums, Held, Matrix, Pass, SharingStep
-from ..statistics import Array, Stats, gram
+from ..statistics import Additive, Array, Stats, gram
 from ..updates import bolder, shier
 from .blocks import Block
 from .metrics import largest_move
@@ -25,15 +25,12 @@ TRIALS = 30  # of an iteration, each with half the step of the last
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Additive):
     """Sums over chunks: the statistics of the components, the sums of the activations, and their `column_moves`."""
 
     stats: Stats
     totals: Array
     moves: Array
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.stats + other.stats, self.totals + other.totals, self.moves + other.moves)
 
 
 @dataclass(frozen=True)

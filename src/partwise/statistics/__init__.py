@@ -6,6 +6,7 @@ from .divergence import Rates as Rates
 from .divergence import Slopes as Slopes
 from .divergence import refuse_penalties as refuse_penalties
 from .factors import NOTHING as NOTHING
+from .factors import Additive as Additive
 from .factors import as_factor as as_factor
 from .factors import dead_components as dead_components
 from .factors import gram as gram

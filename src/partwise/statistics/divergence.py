@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..runtime.arrays import Array
+from .factors import Additive
 
 STEEP = 100.0  # numerators above this many times the sums are of entries that the model hardly covers
 
@@ -53,8 +54,8 @@ class Rates(Protocol):
 
 
 @dataclass(frozen=True)
-class Slopes:
-    """The Kullback–Leibler divergence near one point of a factor F. It adds up over samples.
+class Slopes(Additive):
+    """The Kullback–Leibler divergence near one point of a factor F.
 
     Attributes
     ----------
@@ -76,16 +77,6 @@ class Slopes:
     curvature: Array
     value: float
     gram: Array
-
-    def __add__(self, other: Slopes) -> Slopes:
-        """The divergence of two sets of samples together, for the factor that they share."""
-        return Slopes(
-            self.numerator + other.numerator,
-            self.sums + other.sums,
-            self.curvature + other.curvature,
-            self.value + other.value,
-            self.gram + other.gram,
-        )
 
     def quadratic(self, steep: bool = True) -> Quadratic:
         """A quadratic form whose minimum is that of the divergence, also where entries have to grow by much.
@@ -120,7 +111,7 @@ class Slopes:
 
 
 @dataclass(frozen=True)
-class Quadratic:
+class Quadratic(Additive):
     """A quadratic form with a diagonal matrix of second derivatives, near one point of a factor.
 
     Unlike the divergence, it can be kept while the factor moves on (`after`), so that forms of earlier samples can be
@@ -130,11 +121,6 @@ class Quadratic:
     gradient: Array
     curvature: Array
     gram: Array
-
-    def __add__(self, other: Quadratic) -> Quadratic:
-        """The sum of two forms at the same point."""
-        gradient, curvature = self.gradient + other.gradient, self.curvature + other.curvature
-        return Quadratic(gradient, curvature, self.gram + other.gram)
 
     def discounted(self, share: float) -> Quadratic:
         """The form times ``share``."""
