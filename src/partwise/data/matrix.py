@@ -72,6 +72,9 @@ class InMemory(ABC):
             self._sqnorms[mode] = self.summed_squares(mode)
         return self._sqnorms[mode]
 
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        return row_errors(self.sqnorms(mode), factors[mode], stats)
+
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
         """The same, computed by a pass over X."""
@@ -167,9 +170,6 @@ class Matrix(InMemory):
 
     @abstractmethod
     def vectors(self, mode: int, which: Array) -> Array: ...
-
-    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
