@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -126,12 +126,18 @@ class MissingDense(Missing, DenseData):
         mask = None if self.mask is None else self.mask[which][:, features]
         return MissingDense(self.matrix[which][:, features], mask, check=False, signed=self.signed)
 
-    def observed(self, which: Which) -> Array:
-        return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
+    def observed(self, which: Which, features: Which = slice(None)) -> Array:
+        if self.mask is None:
+            return ~np.isnan(self.matrix[which][:, features])
+        return self.mask[which][:, features]
+
+    def _with(self, fill: Any, which: Which, features: Which = slice(None)) -> Array:
+        """Return some samples and features, with ``fill`` for missing entries."""
+        return np.where(self.observed(which, features), self.matrix[which][:, features], fill)
 
     def _filled(self, rows: Which) -> Array:
         """Return some samples, with zeros for missing entries."""
-        return np.where(self.observed(rows), self.matrix[rows], self.dtype.type(0))
+        return self._with(self.dtype.type(0), rows)
 
     def residual(self, factors: Sequence[Array], rows: Which) -> Array:
         """Return R for some samples."""
@@ -255,22 +261,17 @@ class MissingDense(Missing, DenseData):
     def vectors(self, mode: int, which: Array) -> Array:
         """Return samples or features as columns, with missing entries replaced by the feature's mean."""
         if mode == 0:
-            return np.asfortranarray(np.where(self.observed(which), self.matrix[which], self.means).T)
-        seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
-        return np.asfortranarray(np.where(seen, self.matrix[:, which], self.means[which]))
+            return np.asfortranarray(self._with(self.means, which).T)
+        return np.asfortranarray(self._with(self.means[which], slice(None), which))
 
     def pieces(self) -> Iterator[Array]:
         return (self.raw(rows) for rows in self._chunks())
 
     def tile(self, mode: int, which: slice) -> Array:
-        if mode == 0:
-            return np.ascontiguousarray(self.raw(which))
-        values = self.matrix[:, which]
-        seen = ~np.isnan(values) if self.mask is None else self.mask[:, which]
-        return np.ascontiguousarray(np.where(seen, values, self.dtype.type(np.nan)).T)
+        return np.ascontiguousarray(self.raw(slice(None), which).T if mode else self.raw(which))
 
-    def raw(self, which: Which) -> Array:
-        return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))
+    def raw(self, which: Which, features: Which = slice(None)) -> Array:
+        return self._with(self.dtype.type(np.nan), which, features)
 
     def summed_squares(self, mode: int) -> Array:
         squares = [np.square(self._filled(rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
