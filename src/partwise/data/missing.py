@@ -227,8 +227,7 @@ class MissingDense(Missing, DenseData):
         return [blake2b(row.tobytes(), digest_size=16).digest() for rows in packed for row in rows]
 
     def counts(self, mode: int) -> Array:
-        chunks = [self.observed(rows).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(chunks, axis=0) if mode else np.concatenate(chunks))
+        return self._totals(self.observed, mode)
 
     def observed_values(self, which: Array, features: Array) -> Array:
         return np.asarray(self.matrix[which][:, features])
@@ -238,8 +237,7 @@ class MissingDense(Missing, DenseData):
         return sum(float(square_sums(self.residual([left, right], rows)).sum()) for rows in self._chunks())
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        squares = [np.square(self.residual(factors, rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+        return self._totals(lambda rows: np.square(self.residual(factors, rows), dtype=float), mode)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         if mode == 0:
@@ -274,8 +272,12 @@ class MissingDense(Missing, DenseData):
         return self._with(self.dtype.type(np.nan), which, features)
 
     def summed_squares(self, mode: int) -> Array:
-        squares = [np.square(self._filled(rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+        return self._totals(lambda rows: np.square(self._filled(rows), dtype=float), mode)
+
+    def _totals(self, read: Callable[[slice], Array], mode: int) -> Array:
+        """The sums of what is read for some samples at a time, for each sample (mode 0) or feature (mode 1)."""
+        totals = [read(rows).sum(axis=1 - mode) for rows in self._chunks()]
+        return np.asarray(np.sum(totals, axis=0) if mode else np.concatenate(totals))
 
 
 def check_seen(counts: Array, why: str = "are") -> None:

@@ -147,12 +147,12 @@ class WeightedDense(MissingDense):
 
     def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
         left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
-        squares = []
-        for rows in self._chunks():
-            errors = np.square(self.residual([left, right], rows), dtype=float)
-            errors *= self.weights.rows(rows)
-            squares.append(errors.sum(axis=1 - mode))
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+
+        def errors(rows: slice) -> Array:
+            squares = np.square(self.residual([left, right], rows), dtype=float)
+            return np.multiply(squares, self.weights.rows(rows), out=squares)
+
+        return self._totals(errors, mode)
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         """For each slice, the multiple of the vector that fits its residual best, times the vector's squared norm."""
