@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..data import Statistics
 from ..statistics import Stats, as_factor, gram
 from .accelerated import Extrapolating, extrapolate
 from .running import Snapshot, WholeFit
@@ -76,9 +75,5 @@ class ProjectedFit(Extrapolating, WholeFit):
 
     async def here(self, mode: int) -> tuple[Stats, float]:
         """The statistics of one factor, and the loss at the current factors."""
-        fresh, self.fresh = self.fresh, None
-        if fresh and fresh[0] == mode:
-            stats = fresh[1]
-        else:
-            stats = await Statistics(self.data, self.factors, self.grams, mode)
+        stats = await self.current(mode)
         return stats, self.data.loss(stats, self.factors, self.grams, mode) + self.penalties()
