@@ -22,13 +22,8 @@ class DivergenceChunks(Chunked):
 
     def __init__(self, data: Chunked) -> None:
         self.data = data
-        self.shape, self.dtype, self.bounds, self.here, self.missing = (
-            data.shape,
-            data.dtype,
-            data.bounds,
-            data.here,
-            data.missing,
-        )
+        self.shape, self.dtype, self.bounds = data.shape, data.dtype, data.bounds
+        self.here, self.missing = data.here, data.missing
 
     @cached_property
     def floor(self) -> float:
