@@ -87,7 +87,7 @@ class SparseData(Matrix):
 
     def _multiply(self, rests: Sequence[Array], mode: int, out: Array, panels: Sequence[Panel]) -> None:
         gathers = self.matrix.format == ("csr", "csc")[mode]
-        add, rows = gather_rows if gathers else scatter_rows, as_rows(*rests)
+        add, rows = gather_rows if gathers else scatter_rows, padded_rows(*rests)
 
         def add_panels(sums: Array, first: int, end: int) -> None:
             for panel in panels:
@@ -178,7 +178,7 @@ def groups(factors: Sequence[Array]) -> Iterator[list[Array]]:
         yield some
 
 
-def as_rows(*factors: Array) -> Array:
+def padded_rows(*factors: Array) -> Array:
     """Return factors side by side, with contiguous, padded rows."""
     ends = np.cumsum([factor.shape[1] for factor in factors])
     rows = padded((len(factors[0]), ends[-1]), factors[0].dtype)
