@@ -133,7 +133,6 @@ class DaskData(Chunked):
                 yield place.matrix(values, self.shape[1])
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         self.passes += 1
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
@@ -182,7 +181,6 @@ class HeldThere(Held):
         self.over()
 
     def visit_all(self, step: Step) -> Any:
-        """Apply ``step`` to every chunk and return the sum of the results."""
         self.data.passes += 1
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None

@@ -37,7 +37,6 @@ class DivergenceChunks(Chunked):
 
     @property
     def survey(self) -> Survey:
-        """The result of the first pass."""
         return self.data.survey
 
     @property
@@ -47,35 +46,27 @@ class DivergenceChunks(Chunked):
 
     @property
     def complete(self) -> bool:
-        """Whether no entry is missing."""
         return self.data.complete
 
     def kind(self) -> type[DenseData]:
-        """The class of a dense chunk."""
         return self.data.kind()
 
     def chunks(self) -> Iterator[Any]:
-        """Yield the chunks in this process."""
         return (DivergenceData(chunk, floor=self.floor) for chunk in self.data.chunks())
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         return self.data.total(AskWithDivergence(question, self.floor))
 
     def hold(self, start: Start, r: int) -> Held:
-        """Return activations that stay with their chunks, initialised by ``start``."""
         return self.data.hold(start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Load some of the samples into memory."""
         return self.data.subset(which)
 
     def adapted(self, step: Step) -> Step:
-        """The step for chunks with the loss of this data."""
         return StepWithDivergence(step, self.floor)
 
     def mapped(self, start: Start, step: Step, r: int) -> Any:
-        """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
         return self.data.mapped(start, self.adapted(step), r)
 
     def with_sqnorm(self, stats: Any) -> Any:

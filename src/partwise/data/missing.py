@@ -106,7 +106,6 @@ class Missing(Matrix):
 
     @cached_property
     def unseen(self) -> Array:
-        """Samples without any observed entry."""
         return np.flatnonzero(self.counts(0) == 0)
 
     @cached_property

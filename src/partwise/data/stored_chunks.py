@@ -74,7 +74,6 @@ class StoredData(Chunked):
                 yield chunk
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):
             with named(k, self.bounds[k], self.bounds[k + 1]):
@@ -132,7 +131,6 @@ class HeldHere(Held):
             self.array[first:end] = start(first, end)
 
     def visit_all(self, step: Step) -> Any:
-        """Apply ``step`` to every chunk and return the sum of the results."""
         (found,) = self.data.visit_together([self], [step])
         return found
 

@@ -65,7 +65,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
     ahead: Array | None = None
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         if self.ahead is None:
             return super().snapshot()
         r, wide, stats = self.factors[1].shape[1], self.held.collected(), self.ahead_stats
@@ -74,7 +73,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         return {**super().snapshot(), **shifted}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "ahead" not in snapshot:
             return
@@ -88,7 +86,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
             self.ahead_stats = self.data.with_sqnorm(await Pass(self.held, SumAhead(parts)))
 
     def begin(self) -> None:
-        """Start from the current factors."""
         self.shift_to(self.factors[1].copy(order="F"))
 
     def shift_to(self, ahead: Array) -> None:
@@ -125,7 +122,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         return True
 
     def finish(self) -> None:
-        """Drop what only a next iteration would need."""
         self.forget()
 
 

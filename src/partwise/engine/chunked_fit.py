@@ -152,7 +152,6 @@ class ChunkedFit(Fit):
         return {**super().snapshot(), "factors": factors, **sums}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "last" not in snapshot:  # of a fit in memory, which keeps no sums
             await self.sum_up()
@@ -166,7 +165,6 @@ class ChunkedFit(Fit):
         return cast(Held, self.factors[0])
 
     async def first_loss(self, mode: int) -> float:
-        """The loss at the start."""
         await self.sum_up()
         return self.loss(mode)
 
@@ -224,7 +222,6 @@ class ChunkedFit(Fit):
         return dead.tolist(), alive
 
     def penalties(self) -> float:
-        """The sum of the penalties."""
         return self.penalties_at(self.totals, self.factors[1], self.grams)
 
     def penalties_at(self, totals: Array, parts: Array, grams: Sequence[Array]) -> float:
@@ -261,7 +258,6 @@ class TrialChunkedFit(ChunkedFit):
         return [], []
 
     async def sweep(self, step: ChunkStep) -> Sums:
-        """Make one pass over X."""
         trial = TrialStep(**{f.name: getattr(step, f.name) for f in fields(step)}, undo=self.undo)
         self.undo = False
         return await super().sweep(trial)

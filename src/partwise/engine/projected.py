@@ -26,17 +26,14 @@ class ProjectedFit(Extrapolating, WholeFit):
     pending: int | None = None  # the mode whose factor was extrapolated last, until its loss is known
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         return {**super().snapshot(), **({} if self.ahead is None else {"ahead": self.ahead})}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "ahead" in snapshot:
             self.ahead = [*map(as_factor, snapshot["ahead"])]
 
     def begin(self) -> None:
-        """Start from the current factors."""
         self.ahead = [f.copy(order="F") for f in self.factors]
 
     async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
