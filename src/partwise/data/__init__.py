@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike
-from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep, named
+from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
@@ -64,7 +64,6 @@ __all__ = [
     "check_seen",
     "checksum",
     "is_lazy",
-    "named",
     "with_divergence",
 ]
 

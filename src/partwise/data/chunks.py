@@ -349,7 +349,7 @@ class Residual:
 
 
 @contextmanager
-def named(index: int, first: int, end: int) -> Iterator[None]:
+def in_chunk(index: int, first: int, end: int) -> Iterator[None]:
     """Add the chunk to the message of an error, once, even if the error is raised again."""
     try:
         yield

@@ -14,7 +14,7 @@ import numpy as np
 from ..runtime.together import together
 from ..runtime.untrusted import in_units
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Question, Start, Step, named, taken
+from .chunks import Chunked, Held, Question, Start, Step, in_chunk, taken
 from .matrix import Matrix
 from .scales import Scales
 from .stored import COPIES, Stored
@@ -65,7 +65,7 @@ class StoredData(Chunked):
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(read, 0)
             for k in range(len(self.bounds) - 1):
-                with named(k, self.bounds[k], self.bounds[k + 1]):
+                with in_chunk(k, self.bounds[k], self.bounds[k + 1]):
                     array = ahead.result()
                 if k + 2 < len(self.bounds):
                     ahead = reader.submit(read, k + 1)
@@ -76,7 +76,7 @@ class StoredData(Chunked):
     def total(self, question: Question) -> Any:
         total = None
         for k, chunk in enumerate(self.chunks()):
-            with named(k, self.bounds[k], self.bounds[k + 1]):
+            with in_chunk(k, self.bounds[k], self.bounds[k + 1]):
                 answer = question(chunk)
             total = answer if total is None else total + answer
         return total
