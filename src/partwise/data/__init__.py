@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike
-from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep
+from .chunks import Chunked, Held, Pass
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
@@ -27,6 +27,7 @@ from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData
+from .steps import ChunkSums, SharingStep
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor

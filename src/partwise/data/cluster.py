@@ -27,10 +27,11 @@ from threadpoolctl import threadpool_limits
 
 from ..runtime.arrays import Sparse
 from ..statistics import Array
-from .chunks import Chunked, Held, Question, Start, Step
+from .chunks import Chunked, Held
 from .matrix import Matrix, check_shape, precision
 from .scales import Scales
 from .sparse import SparseData
+from .steps import Question, Start, Step
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
 

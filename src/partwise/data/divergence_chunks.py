@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from ..statistics import Array
-from .chunks import Chunked, Held, Question, Start, Step, Survey
+from .chunks import Chunked, Held
 from .dense import DenseData
 from .divergence import DivergenceData, Totals, lowest_model
 from .matrix import Matrix
+from .steps import Question, Start, Step, Survey
 from .weighted import WeightedDense
 
 

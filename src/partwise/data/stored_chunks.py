@@ -14,9 +14,10 @@ import numpy as np
 from ..runtime.together import together
 from ..runtime.untrusted import in_units
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Question, Start, Step, in_chunk, taken
+from .chunks import Chunked, Held, in_chunk
 from .matrix import Matrix
 from .scales import Scales
+from .steps import Question, Start, Step, taken
 from .stored import COPIES, Stored
 
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
