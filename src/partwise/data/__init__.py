@@ -22,7 +22,7 @@ from .dense import DenseData
 from .divergence import DivergenceData
 from .divergence_chunks import with_divergence
 from .lowrank import LowRank
-from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
+from .matrix import Matrix, Statistics, Wrapped
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
@@ -31,6 +31,7 @@ from .steps import ChunkSums, SharingStep
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
+from .values import check_kind, checksum
 from .weighted import WeightedDense, as_scales, as_weighted
 
 __all__ = [

@@ -15,10 +15,11 @@ from ..runtime.arrays import DType
 from ..runtime.together import Request
 from ..statistics import Array, Stats
 from .dense import DenseData
-from .matrix import Matrix, check_scale
+from .matrix import Matrix
 from .missing import MissingDense
 from .scales import Scales
 from .steps import Cut, Question, Residual, Start, Step, Survey, Surveyed, Surveying, own_gram, surveyed
+from .values import check_scale
 from .zeros import DenseChunk
 
 

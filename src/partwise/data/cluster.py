@@ -28,10 +28,11 @@ from threadpoolctl import threadpool_limits
 from ..runtime.arrays import Sparse
 from ..statistics import Array
 from .chunks import Chunked, Held
-from .matrix import Matrix, check_shape, precision
+from .matrix import Matrix
 from .scales import Scales
 from .sparse import SparseData
 from .steps import Question, Start, Step
+from .values import check_shape, precision
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
 

@@ -30,8 +30,9 @@ from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .protocols import Which
+from .values import check_values
 
 FEW = 0.25  # share of missing entries up to which computing them one by one is faster than a product of all entries
 

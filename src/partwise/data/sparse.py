@@ -12,9 +12,10 @@ from ..runtime.arrays import DType, Sparse
 from ..runtime.compiled import apart, kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .protocols import LineGroup, Which
 from .scales import Scales
+from .values import check_scale, check_values, precision
 
 T = TypeVar("T")
 Panel: TypeAlias = tuple[Array, Array, Array]  # values, indices and starts of compressed rows

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..runtime.together import Request, alone
 from ..statistics import Additive, Array, Stats, gram
-from .matrix import Matrix, check_scale
+from .matrix import Matrix
+from .values import check_scale
 
 Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
 Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, InMemory, as_floats, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, InMemory, square_sums
 from .protocols import Form
+from .values import as_floats, check_scale, check_values
 
 SHRINK = 4  # the first contraction reduces X by this factor, if possible
 

@@ -18,11 +18,12 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, precision, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .missing import MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Which
 from .scales import Scales
+from .values import precision
 
 
 class Weights(Protocol):
