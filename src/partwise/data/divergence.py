@@ -122,7 +122,7 @@ class Totals(Additive):
         return found if found > EQUAL * total else total
 
 
-class LineRates:
+class LineRates(Rates):
     """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update.
 
     ``which`` are the columns of the factor that change, next to those of ``fixed``; by default all do.
@@ -146,12 +146,10 @@ class LineRates:
         return Rest.of(self.rest)
 
     def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
-        """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
         refuse_penalties(l1, l2, rows)
         return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
-        """The statistics of the ``free`` columns, next to the ``known`` ones."""
         return LineRates(self.data, self.rest, self.mode, free, factor)
 
     def whole(self, factor: Array) -> Array:
@@ -163,7 +161,6 @@ class LineRates:
         return whole
 
     def slopes(self, factor: Array, curved: bool = True) -> Slopes:
-        """Gradient, curvature (if ``curved``) and divergence at ``factor``."""
         whole = self.whole(factor)
         numerator, curvature = np.empty_like(whole), np.empty_like(whole[: len(whole) if curved else 0], order="F")
         complete = self.data.complete
@@ -178,7 +175,6 @@ class LineRates:
         return slopes_of_lines(self.data.data.lines(self.mode), self.layouts, whole, self.data.floor, *outs)
 
     def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:
-        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss."""
         whole = self.whole(factor)
         lines = self.data.data.lines(self.mode)
         losses = solve_lines(lines, self.layouts, whole, self.which, sweeps, tol, self.data.floor)
@@ -190,15 +186,12 @@ class LineRates:
         return self.measured(self.whole(factor), *(np.empty((0, self.rest.shape[1]), dtype) for dtype in self.kinds))
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
-        """The divergence at ``factor``."""
         return float(self.losses(factor).sum())
 
     def around(self, factor: Array) -> Quadratic:
-        """What can be kept of the statistics while the factor moves on."""
         return self.slopes(factor).quadratic()
 
     def fits(self, factor: Array) -> Array:
-        """The sum of the model's entries that are due to each component."""
         return np.asarray(factor.sum(axis=0, dtype=float) * self.layouts.sums[self.which])
 
     @property
