@@ -18,7 +18,7 @@ factorization", SIAM Data Mining 2006.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -93,17 +93,10 @@ class Missing(Matrix):
         )
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
-        groups: dict[bytes, list[int]] = {}
-        for i, digest in enumerate(self.digests()):
-            groups.setdefault(digest, []).append(i)
-        for group in groups.values():
-            rows = np.array(group)
-            features = np.flatnonzero(self.observed(rows[:1])[0])
-            few = parts[features]
-            step = max(1, CHUNK_ENTRIES // self.shape[1])
-            for some in np.split(rows, range(step, len(rows), step)):
-                values = self.observed_values(some, features)
-                yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
+        for some in alike(self.digests(), self.shape[1]):
+            features = np.flatnonzero(self.observed(some[:1])[0])
+            few, values = parts[features], self.observed_values(some, features)
+            yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
 
     @cached_property
     def unseen(self) -> Array:
@@ -278,6 +271,16 @@ class MissingDense(Missing, DenseData):
         """The sums of what is read for some samples at a time, for each sample (mode 0) or feature (mode 1)."""
         totals = [read(rows).sum(axis=1 - mode) for rows in self._chunks()]
         return np.asarray(np.sum(totals, axis=0) if mode else np.concatenate(totals))
+
+
+def alike(keys: Iterable[bytes], width: int) -> Iterator[Array]:
+    """Yield groups of samples with equal keys, at most `CHUNK_ENTRIES` entries at a time."""
+    groups: dict[bytes, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(key, []).append(i)
+    step = max(1, CHUNK_ENTRIES // width)
+    for group in groups.values():
+        yield from np.split(np.array(group), range(step, len(group), step))
 
 
 def check_seen(counts: Array, why: str = "are") -> None:

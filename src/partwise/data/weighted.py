@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData, slices
-from .matrix import CHUNK_ENTRIES, Matrix, square_sums
-from .missing import MissingDense, check_seen
+from .matrix import Matrix, square_sums
+from .missing import MissingDense, alike, check_seen
 from .observed import as_observed
 from .protocols import Which
 from .scales import Scales
@@ -174,17 +174,11 @@ class WeightedDense(MissingDense):
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         """Yield groups of samples with the same weights, and the statistics of their activations."""
-        groups: dict[bytes, list[int]] = {}
-        for rows in self._chunks():
-            for i, row in enumerate(self.weights.rows(rows), rows.start):
-                groups.setdefault(row.tobytes(), []).append(i)
-        step = max(1, CHUNK_ENTRIES // self.shape[1])
-        for group in map(np.array, groups.values()):
-            root = np.sqrt(self.weights.rows(group[:1])[0])
-            scaled = np.asfortranarray(parts * root[:, None])
-            for some in np.split(group, range(step, len(group), step)):
-                values = self._filled(some) * root
-                yield some, Stats(np.asfortranarray(values @ scaled), gram(scaled), float(square_sums(values).sum()))
+        keys = (row.tobytes() for rows in self._chunks() for row in self.weights.rows(rows))
+        for some in alike(keys, self.shape[1]):
+            root = np.sqrt(self.weights.rows(some[:1])[0])
+            scaled, values = np.asfortranarray(parts * root[:, None]), self._filled(some) * root
+            yield some, Stats(np.asfortranarray(values @ scaled), gram(scaled), float(square_sums(values).sum()))
 
     def pieces(self) -> Iterator[Array]:
         yield from super().pieces()
