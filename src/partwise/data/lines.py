@@ -31,8 +31,8 @@ from ..runtime.compiled import apart, kernel, loop, piece
 from ..runtime.threads import in_parts
 from ..statistics import Array, as_factor
 from .logarithms import line_loss
+from .products import padded_rows
 from .protocols import LineGroup
-from .sparse import padded_rows
 
 LEAST = 16  # lines per thread, at least
 FEW = 0.25  # share of nonzeros of a dense line below which they are gathered first

@@ -20,8 +20,9 @@ from ..statistics import Array, Stats, inner
 from .dense import DenseData
 from .matrix import Matrix
 from .missing import Missing, MissingDense
+from .products import LEAST, add, add_in_parts, dot, padded_rows
 from .protocols import Which
-from .sparse import LEAST, SparseData, add, add_in_parts, dot, padded_rows
+from .sparse import SparseData
 
 
 class MissingSparse(Missing, SparseData):
