@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..runtime.arrays import DType
-from ..statistics import Additive, Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
+from ..statistics import Additive, Array, Quadratic, Rates, Slopes, Stats, Unpenalised, as_factor, gram
 from .lines import Rest, slopes_of_lines, solve_lines
 from .logarithms import add_lines, entropy
 from .matrix import Matrix, Wrapped
@@ -122,7 +122,7 @@ class Totals(Additive):
         return found if found > EQUAL * total else total
 
 
-class LineRates(Rates):
+class LineRates(Unpenalised, Rates):
     """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update.
 
     ``which`` are the columns of the factor that change, next to those of ``fixed``; by default all do.
@@ -144,10 +144,6 @@ class LineRates(Rates):
     def layouts(self) -> Rest:
         """The rest in the layouts that the kernels need."""
         return Rest.of(self.rest)
-
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
-        refuse_penalties(l1, l2, rows)
-        return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
         return LineRates(self.data, self.rest, self.mode, free, factor)

@@ -4,6 +4,7 @@ from ..runtime.arrays import Array as Array
 from .divergence import Quadratic as Quadratic
 from .divergence import Rates as Rates
 from .divergence import Slopes as Slopes
+from .divergence import Unpenalised as Unpenalised
 from .divergence import refuse_penalties as refuse_penalties
 from .factors import NOTHING as NOTHING
 from .factors import Additive as Additive

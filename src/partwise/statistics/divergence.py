@@ -7,7 +7,7 @@ It does not follow from a few sums, as the squared loss does. `Rates` answer at 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -53,8 +53,17 @@ class Rates(Protocol):
         ...
 
 
+class Unpenalised:
+    """The base class of statistics that support no penalties."""
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Self:
+        """Return the same statistics. Raises ValueError for a penalty."""
+        refuse_penalties(l1, l2, rows)
+        return self
+
+
 @dataclass(frozen=True)
-class Slopes(Additive):
+class Slopes(Additive, Unpenalised):
     """The Kullback–Leibler divergence near one point of a factor F.
 
     Attributes
@@ -95,11 +104,6 @@ class Slopes(Additive):
             gradient, curvature = gradient * share, curvature * share
         return Quadratic(gradient, curvature, self.gram)
 
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Slopes:
-        """Return the same slopes. Raises ValueError for a penalty, which the divergence does not support."""
-        refuse_penalties(l1, l2, rows)
-        return self
-
     def beside(self, factor: Array, known: list[int], free: list[int]) -> Slopes:
         """The slopes of the ``free`` columns."""
         numerator, sums, curvature = (a[..., free] for a in (self.numerator, self.sums, self.curvature))
@@ -111,7 +115,7 @@ class Slopes(Additive):
 
 
 @dataclass(frozen=True)
-class Quadratic(Additive):
+class Quadratic(Additive, Unpenalised):
     """A quadratic form with a diagonal matrix of second derivatives, near one point of a factor.
 
     Unlike the divergence, it can be kept while the factor moves on (`after`), so that forms of earlier samples can be
@@ -143,11 +147,6 @@ class Quadratic(Additive):
     def numbers(self) -> list[Any]:
         """What the form consists of, for files."""
         return [self.gradient, self.curvature, self.gram]
-
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Quadratic:
-        """Return the same form. Raises ValueError for a penalty, which the divergence does not support."""
-        refuse_penalties(l1, l2, rows)
-        return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> Quadratic:
         """The form of the ``free`` columns."""
