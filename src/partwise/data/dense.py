@@ -50,7 +50,8 @@ class DenseData(Matrix):
         raise AssertionError("unreachable: the minimum or the maximum is invalid")
 
     def _chunks(self) -> list[slice]:
-        return slices(0, *self.shape)
+        step = max(1, CHUNK_ENTRIES // self.shape[1])
+        return [slice(i, min(i + step, self.shape[0])) for i in range(0, self.shape[0], step)]
 
     def pieces(self) -> Iterator[Array]:
         return (self.matrix[rows] for rows in self._chunks())
@@ -93,9 +94,3 @@ class DenseData(Matrix):
         for rows in self._chunks():
             total += np.square(self.matrix[rows], dtype=float).sum(axis=0)
         return total
-
-
-def slices(first: int, end: int, width: int) -> list[slice]:
-    """Cut a range of lines into slices of at most `CHUNK_ENTRIES` entries."""
-    step = max(1, CHUNK_ENTRIES // width)
-    return [slice(i, min(i + step, end)) for i in range(first, end, step)]

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, gram
-from .dense import DenseData, slices
+from .dense import DenseData
 from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .protocols import Which
 from .values import check_values
@@ -292,6 +292,12 @@ def check_seen(counts: Array, why: str = "are") -> None:
             f"{unseen.size} of the features of X ({some}) {why} missing in all samples, so no component can be learned "
             "for them: remove them"
         )
+
+
+def slices(first: int, end: int, width: int) -> list[slice]:
+    """Cut a range of lines into slices of at most `CHUNK_ENTRIES` entries."""
+    step = max(1, CHUNK_ENTRIES // width)
+    return [slice(i, min(i + step, end)) for i in range(first, end, step)]
 
 
 @kernel

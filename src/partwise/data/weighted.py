@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
-from .dense import DenseData, slices
+from .dense import DenseData
 from .matrix import Matrix, square_sums
 from .missing import MissingDense, alike, check_seen
 from .observed import as_observed
@@ -226,7 +226,7 @@ def with_entry_weights(X: Array, weights: Weights, signed: bool) -> Matrix:
     if np.isnan(X.min()):
         weights = EntryWeights(np.where(np.isnan(X), X.dtype.type(0), weights.rows(slice(None))))
     seen = np.empty(X.shape, dtype=bool)
-    for rows in slices(0, *X.shape):
+    for rows in DenseData(X, check=False)._chunks():
         np.greater(weights.rows(rows), 0, out=seen[rows])
     check_seen(seen.sum(axis=0), "have weight 0 or are")
     return as_observed(X, seen, False, signed) if weights.equal else WeightedDense(X, weights, seen, signed)
