@@ -18,7 +18,7 @@ from test_descent import assert_lawful, drawn, pick
 from test_wrong_types import GIVEN
 
 import partwise as pw
-from partwise.data.matrix import scale_limit
+from partwise.data.values import scale_limit
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import RECIPES, SOLVERS
 

@@ -9,7 +9,7 @@ from catalogues import KINDS, dense, locked, one_at_a_time, peak_of, random_fact
 
 import partwise as pw
 from partwise.data import as_data
-from partwise.data.sparse import LANES, LINE, padded
+from partwise.data.products import LANES, LINE, padded
 from partwise.data.zeros import FEW, DenseChunk
 from partwise.runtime.threads import fitting_threads
 from partwise.statistics import gram
@@ -83,7 +83,7 @@ def test_the_error_of_sparse_data_near_a_perfect_fit(form, near, rng):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_sparse_products_equal_dense_ones_at_any_rank(form, dtype, index, n_threads, monkeypatch, rng):
-    monkeypatch.setattr("partwise.data.sparse.LEAST", 4)
+    monkeypatch.setattr("partwise.data.products.LEAST", 4)
     X = (rng.random((23, 31)) * (rng.random((23, 31)) < np.linspace(0, 1, 31))).astype(dtype)
     X[:, 9] = X[:2] = X[-1] = X[11] = 0  # empty rows and columns
     given = form(X)

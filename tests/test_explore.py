@@ -486,7 +486,7 @@ def test_command_refuses_bad_ranges(text, capsys, tmp_path, monkeypatch):
 
 
 def test_digest_depends_on_values_alone(X):
-    from partwise.data.matrix import digest
+    from partwise.data.values import digest
 
     assert digest(as_data(X)) == digest(as_data(np.asfortranarray(X)))
     other = X.copy()

@@ -168,7 +168,7 @@ def test_statistics_of_chunks_add_up(X, share, rng):
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_threads_share_the_stored_entries(X, seen, mode, dtype, monkeypatch, rng):
-    monkeypatch.setattr("partwise.data.sparse.LEAST", 4)
+    monkeypatch.setattr("partwise.data.products.LEAST", 4)
     monkeypatch.setattr("partwise.data.observed.LEAST", 4)
     data = as_data(sp.csr_array(X.astype(dtype)), observed=seen)
     factors = random_factors(X.shape, R, rng, dtype)

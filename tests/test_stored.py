@@ -21,7 +21,7 @@ from stores import (  # noqa: F401  (fixtures)
 
 import partwise as pw
 from partwise.data import DenseData, StoredData, as_data, is_lazy
-from partwise.data.chunks import Residual, own_gram
+from partwise.data.steps import Residual, own_gram
 from partwise.data.stored import Stored
 from partwise.engine import starts as start
 from partwise.engine.starts import Given

@@ -16,20 +16,22 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..runtime.arrays import ArrayLike
-from .chunks import Chunked, ChunkSums, Held, Pass, SharingStep, named
+from .chunks import Chunked, Held, Pass
 from .coordinates import COO, SparseTensor
 from .dense import DenseData
 from .divergence import DivergenceData
 from .divergence_chunks import with_divergence
 from .lowrank import LowRank
-from .matrix import Matrix, Statistics, Wrapped, check_kind, checksum
+from .matrix import Matrix, Statistics, Wrapped
 from .missing import Missing, MissingDense, check_seen
 from .observed import as_observed
 from .protocols import Data, Form, Sliced, Whole
 from .sparse import SparseData, check_indices
+from .steps import ChunkSums, SharingStep
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
+from .values import check_kind, checksum
 from .weighted import WeightedDense, as_scales, as_weighted
 
 __all__ = [
@@ -64,7 +66,6 @@ __all__ = [
     "check_seen",
     "checksum",
     "is_lazy",
-    "named",
     "with_divergence",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,19 +12,15 @@ from typing import Any, Self
 import numpy as np
 
 from ..runtime.arrays import DType
-from ..runtime.together import Request, alone
-from ..statistics import Array, Stats, gram
+from ..runtime.together import Request
+from ..statistics import Array, Stats
 from .dense import DenseData
-from .matrix import Matrix, check_scale
+from .matrix import Matrix
 from .missing import MissingDense
 from .scales import Scales
+from .steps import Cut, Question, Residual, Start, Step, Survey, Surveyed, Surveying, own_gram, surveyed
+from .values import check_scale
 from .zeros import DenseChunk
-
-Question = Callable[[Matrix], Any]  # chunk → a result that is summed over the chunks
-Start = Callable[[int, int], Array]  # (first, end) → the initial activations of these samples
-Step = Callable[
-    [Matrix, Array], tuple[Array, Any]
-]  # (chunk, activations) → new activations, and a result that is summed over the chunks
 
 
 class Chunked(ABC):
@@ -213,52 +209,6 @@ class Held(ABC):
         """Free the activations on remote workers. Local ones are freed by the garbage collector."""
 
 
-@dataclass(frozen=True)
-class Survey:
-    """‖·‖² of each feature, the largest entry, and the number of samples in which each feature is observed."""
-
-    squares: Array
-    peak: float
-    seen: Array
-
-    def __add__(self, other: Survey) -> Survey:
-        return Survey(self.squares + other.squares, max(self.peak, other.peak), self.seen + other.seen)
-
-
-def surveyed(chunk: Matrix) -> Survey:
-    """Validate a chunk and return its survey."""
-    chunk.check()
-    check_scale(chunk.peak, chunk.dtype, np.inf)  # no lower limit: all values of one chunk may be tiny
-    return Survey(chunk.sqnorms(1), chunk.peak, chunk.counts(1))
-
-
-@dataclass(frozen=True)
-class Surveyed:
-    """A survey, and the answer to another question."""
-
-    survey: Survey
-    answer: Any
-
-    def __add__(self, other: Surveyed) -> Surveyed:
-        return Surveyed(self.survey + other.survey, self.answer + other.answer)
-
-
-@dataclass(frozen=True)
-class Surveying:
-    """Another question, asked after a chunk is validated."""
-
-    question: Question
-
-    def __call__(self, chunk: Matrix) -> Surveyed:
-        """Return the survey of the chunk and its answer."""
-        return Surveyed(surveyed(chunk), self.question(chunk))
-
-
-def own_gram(chunk: Matrix, activations: Array) -> tuple[Array, Array]:
-    """A step that returns the Gram matrix of the activations."""
-    return activations, gram(activations)
-
-
 @dataclass(frozen=True, eq=False)
 class Pass(Request):
     """What a fit awaits: the sum of a step over all chunks, as by ``held.sweep``."""
@@ -284,75 +234,8 @@ class Pass(Request):
         return self.held.data.visit_together([one.held for one in requests], steps)
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkSums(Request):
-    """The statistics of ``factors[mode]`` in a chunk, as by ``chunk.sums``."""
-
-    chunk: Matrix
-    factors: Sequence[Array]
-    grams: Sequence[Array | None]
-    mode: int
-
-    @property
-    def kind(self) -> Hashable:
-        """The same mode of the same chunk."""
-        return (id(self.chunk), self.mode) if self.chunk.shared else super().kind
-
-    def answers(self, requests: Sequence[Self]) -> list[Stats]:
-        """The statistics of several fits."""
-        if not self.chunk.shared:
-            return [self.chunk.sums(self.factors, self.grams, self.mode)]
-        others = [one.factors[1 - self.mode] for one in requests]
-        grams = [one.grams[1 - self.mode] for one in requests]
-        crosses = self.chunk.crosses(others, self.mode, fresh=True)  # a pass keeps them until it ends
-        return [
-            Stats(cross, gram(other) if own is None else own, 0.0)
-            for cross, other, own in zip(crosses, others, grams, strict=True)
-        ]
-
-
-class SharingStep(ABC):
-    """A step that awaits its `ChunkSums`, so that the steps of several fits share the products with a chunk."""
-
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
-        """Return new activations of the chunk, and a result that is summed over the chunks."""
-        return alone(self.take(chunk, activations))
-
-    @abstractmethod
-    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
-        """The same as a job."""
-
-
-async def taken(step: Step, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
-    """Any step as a job."""
-    return await step.take(chunk, activations) if isinstance(step, SharingStep) else step(chunk, activations)
-
-
-@dataclass(frozen=True)
-class Cut(SharingStep):
-    """Another step, which gets only the first ``r`` columns."""
-
-    step: Step
-    r: int
-
-    async def take(self, chunk: Matrix, activations: Array) -> tuple[Array, Any]:
-        """Return what the other step returns."""
-        return await taken(self.step, chunk, np.asfortranarray(activations[:, : self.r]))
-
-
-class Residual:
-    """A step that returns ‖X − activations·partsᵀ‖²."""
-
-    def __init__(self, parts: Array) -> None:
-        self.parts = parts
-
-    def __call__(self, chunk: Matrix, activations: Array) -> tuple[Array, float]:
-        """Return the unchanged activations and the squared error of the chunk."""
-        return activations, chunk.squared_error([activations, self.parts])
-
-
 @contextmanager
-def named(index: int, first: int, end: int) -> Iterator[None]:
+def in_chunk(index: int, first: int, end: int) -> Iterator[None]:
     """Add the chunk to the message of an error, once, even if the error is raised again."""
     try:
         yield

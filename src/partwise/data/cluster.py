@@ -27,10 +27,12 @@ from threadpoolctl import threadpool_limits
 
 from ..runtime.arrays import Sparse
 from ..statistics import Array
-from .chunks import Chunked, Held, Question, Start, Step
-from .matrix import Matrix, check_shape, precision
+from .chunks import Chunked, Held
+from .matrix import Matrix
 from .scales import Scales
 from .sparse import SparseData
+from .steps import Question, Start, Step
+from .values import check_shape, precision
 from .visits import Answer, Log, LostError, Place, added, ask, kept, solved, take, unchanged, visit
 from .workers import active_client, awaited, forget_everywhere, leave_thread, memory, staying_at
 
@@ -133,7 +135,6 @@ class DaskData(Chunked):
                 yield place.matrix(values, self.shape[1])
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         self.passes += 1
         payload = delayed(pickle.dumps(question), pure=True)
         pairs = zip(self.blocks, self.places, strict=True)
@@ -182,7 +183,6 @@ class HeldThere(Held):
         self.over()
 
     def visit_all(self, step: Step) -> Any:
-        """Apply ``step`` to every chunk and return the sum of the results."""
         self.data.passes += 1
         payload = pickle.dumps((self.start if not len(self.log) else None, self.scale, step))
         self.scale = None

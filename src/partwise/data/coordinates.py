@@ -12,8 +12,8 @@ import numpy as np
 from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
 from ..statistics import Array
-from .matrix import check_values, precision
 from .tensor import Tensor
+from .values import check_values, precision
 
 LEAST = 2**14  # entries per thread, at least
 EXACT = 2**26  # up to this many entries, stored or not, the error is computed at each of them

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from ..runtime.threads import product, summed_product
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, as_floats, check_scale, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .protocols import LineGroup, Which
+from .values import as_floats, check_scale, check_values
 
 TOGETHER = 16  # samples or features that are copied together, at least, so that whole cache lines are used
 

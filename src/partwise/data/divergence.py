@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ..runtime.arrays import DType
-from ..statistics import Array, Quadratic, Rates, Slopes, Stats, as_factor, gram, refuse_penalties
+from ..statistics import Additive, Array, Quadratic, Rates, Slopes, Stats, Unpenalised, as_factor, gram
 from .lines import Rest, slopes_of_lines, solve_lines
 from .logarithms import add_lines, entropy
 from .matrix import Matrix, Wrapped
@@ -95,8 +95,8 @@ class DivergenceData(Wrapped):
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Σ x·log x, and the sum and the number of the observed entries of each feature. They add up over samples."""
+class Totals(Additive):
+    """Σ x·log x, and the sum and the number of the observed entries of each feature."""
 
     logs: float
     sums: Array
@@ -111,9 +111,6 @@ class Totals:
             add_lines(some.values, some.indices, some.starts, sums)
         return cls(logs, sums, data.counts(1))
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.logs + other.logs, self.sums + other.sums, self.counts + other.counts)
-
     @property
     def divergence(self) -> float:
         """The divergence of X from the means of its features, to which that of a model is compared.
@@ -125,7 +122,7 @@ class Totals:
         return found if found > EQUAL * total else total
 
 
-class LineRates:
+class LineRates(Unpenalised, Rates):
     """The statistics of one factor, computed line by line. ``value`` is the divergence after the last update, if known.
 
     ``which`` are the columns of the factor that change, next to those of ``fixed``; by default all do.
@@ -148,13 +145,7 @@ class LineRates:
         """The rest in the layouts that the kernels need."""
         return Rest.of(self.rest)
 
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> LineRates:
-        """Return the same statistics. Raises ValueError for a penalty, which the divergence does not support."""
-        refuse_penalties(l1, l2, rows)
-        return self
-
     def beside(self, factor: Array, known: list[int], free: list[int]) -> LineRates:
-        """The statistics of the ``free`` columns, next to the ``known`` ones."""
         return LineRates(self.data, self.rest, self.mode, free, factor)
 
     def whole(self, factor: Array) -> Array:
@@ -166,7 +157,6 @@ class LineRates:
         return whole
 
     def slopes(self, factor: Array, curved: bool = True) -> Slopes:
-        """Gradient, curvature (if ``curved``) and divergence at ``factor``."""
         whole = self.whole(factor)
         numerator, curvature = np.empty_like(whole), np.empty_like(whole[: len(whole) if curved else 0], order="F")
         complete = self.data.complete
@@ -181,10 +171,7 @@ class LineRates:
         return slopes_of_lines(self.data.data.lines(self.mode), self.layouts, whole, self.data.floor, *outs)
 
     def solved(self, factor: Array, sweeps: int, tol: float = 0.0) -> Array:
-        """Improve each row of ``factor`` by itself, in place, by sweeps of Newton steps that never raise the loss.
-
-        The divergence afterwards, which takes logarithms, is computed for activations only: fits update them last.
-        """
+        # the divergence takes logarithms, and is recorded after updates of the activations only
         whole = self.whole(factor)
         lines, losses = self.data.data.lines(self.mode), np.empty(0 if self.mode else len(whole))
         solve_lines(lines, self.layouts, whole, self.which, sweeps, tol, self.data.floor, losses)
@@ -196,15 +183,12 @@ class LineRates:
         return self.measured(self.whole(factor), *(np.empty((0, self.rest.shape[1]), dtype) for dtype in self.kinds))
 
     def loss(self, factor: Array, own_gram: Array | None = None) -> float:
-        """The divergence at ``factor``."""
         return float(self.losses(factor).sum())
 
     def around(self, factor: Array) -> Quadratic:
-        """What can be kept of the statistics while the factor moves on."""
         return self.slopes(factor).quadratic()
 
     def fits(self, factor: Array) -> Array:
-        """The sum of the model's entries that are due to each component."""
         return np.asarray(factor.sum(axis=0, dtype=float) * self.layouts.sums[self.which])
 
     @property

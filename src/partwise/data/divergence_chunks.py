@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from ..statistics import Array
-from .chunks import Chunked, Held, Question, Start, Step, Survey
+from .chunks import Chunked, Held
 from .dense import DenseData
 from .divergence import DivergenceData, Totals, lowest_model
 from .matrix import Matrix
+from .steps import Question, Start, Step, Survey
 from .weighted import WeightedDense
 
 
@@ -22,13 +23,8 @@ class DivergenceChunks(Chunked):
 
     def __init__(self, data: Chunked) -> None:
         self.data = data
-        self.shape, self.dtype, self.bounds, self.here, self.missing = (
-            data.shape,
-            data.dtype,
-            data.bounds,
-            data.here,
-            data.missing,
-        )
+        self.shape, self.dtype, self.bounds = data.shape, data.dtype, data.bounds
+        self.here, self.missing = data.here, data.missing
 
     @cached_property
     def floor(self) -> float:
@@ -42,7 +38,6 @@ class DivergenceChunks(Chunked):
 
     @property
     def survey(self) -> Survey:
-        """The result of the first pass."""
         return self.data.survey
 
     @property
@@ -52,35 +47,27 @@ class DivergenceChunks(Chunked):
 
     @property
     def complete(self) -> bool:
-        """Whether no entry is missing."""
         return self.data.complete
 
     def kind(self) -> type[DenseData]:
-        """The class of a dense chunk."""
         return self.data.kind()
 
     def chunks(self) -> Iterator[Any]:
-        """Yield the chunks in this process."""
         return (DivergenceData(chunk, floor=self.floor) for chunk in self.data.chunks())
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         return self.data.total(AskWithDivergence(question, self.floor))
 
     def hold(self, start: Start, r: int) -> Held:
-        """Return activations that stay with their chunks, initialised by ``start``."""
         return self.data.hold(start, r)
 
     def subset(self, which: Array) -> Matrix:
-        """Load some of the samples into memory."""
         return self.data.subset(which)
 
     def adapted(self, step: Step) -> Step:
-        """The step for chunks with the loss of this data."""
         return StepWithDivergence(step, self.floor)
 
     def mapped(self, start: Start, step: Step, r: int) -> Any:
-        """The activations after one step from the start, as a lazy array; None if the data has no lazy form."""
         return self.data.mapped(start, self.adapted(step), r)
 
     def with_sqnorm(self, stats: Any) -> Any:

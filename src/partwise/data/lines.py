@@ -31,8 +31,8 @@ from ..runtime.compiled import apart, kernel, loop, piece
 from ..runtime.threads import in_parts
 from ..statistics import Array, as_factor
 from .logarithms import line_loss
+from .products import padded_rows
 from .protocols import LineGroup
-from .sparse import as_rows
 
 LEAST = 16  # lines per thread, at least
 FEW = 0.25  # share of nonzeros of a dense line below which they are gathered first
@@ -48,7 +48,7 @@ class Rest(NamedTuple):
     @classmethod
     def of(cls, factor: Array) -> Rest:
         """The rest in the layouts that the kernels need."""
-        return cls(as_factor(factor).T, as_rows(factor), factor.sum(axis=0, dtype=float))
+        return cls(as_factor(factor).T, padded_rows(factor), factor.sum(axis=0, dtype=float))
 
 
 def solve_lines(

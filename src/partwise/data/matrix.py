@@ -1,25 +1,22 @@
-"""The base classes of matrices in memory, and the checks of their values."""
+"""The base classes of matrices in memory."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, Self
-from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from ..runtime.arrays import DType
 from ..runtime.compiled import kernel
 from ..runtime.together import Request
 from ..statistics import Array, Stats, gram
-from .protocols import Data, Form, LineGroup, Sliced, Which
+from .protocols import Form, LineGroup, Sliced, Which
 from .scales import Scales
+from .values import check_shape
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -71,6 +68,9 @@ class InMemory(ABC):
         if mode not in self._sqnorms:
             self._sqnorms[mode] = self.summed_squares(mode)
         return self._sqnorms[mode]
+
+    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
+        return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     @abstractmethod
     def summed_squares(self, mode: int) -> Array:
@@ -167,9 +167,6 @@ class Matrix(InMemory):
 
     @abstractmethod
     def vectors(self, mode: int, which: Array) -> Array: ...
-
-    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         """The residuals of samples (mode 0) or features (mode 1), as the columns of a dense array."""
@@ -270,28 +267,6 @@ def row_errors(sqnorms: Array, factor: Array, stats: Stats) -> Array:
     return np.asarray(errors + np.einsum("ij,jk,ik->i", own, stats.gram, own, optimize=True))
 
 
-def check_shape(shape: tuple[int, ...]) -> None:
-    """Raise ValueError if X is not samples × features, or is empty."""
-    if len(shape) != 2 or not all(shape):
-        raise ValueError(f"X has shape {shape}: X must be samples × features, with at least one of each")
-
-
-def checksum(data: Data) -> str:
-    """A checksum of X, to recognise it in a later process. A CRC, because reading X should take most of the time."""
-    found = crc32(repr((data.shape, data.dtype.name)).encode())
-    for piece in data.pieces():
-        found = crc32(np.ascontiguousarray(piece).data, found)
-    return f"{found:08x}"
-
-
-def digest(data: Data) -> str:
-    """The SHA-256 of the shape, the type and the values of X, to name it in a report."""
-    found = sha256(repr((data.shape, data.dtype.name)).encode())
-    for piece in data.pieces():
-        found.update(np.ascontiguousarray(piece).data)
-    return found.hexdigest()
-
-
 @kernel
 def square_sums(rows: Array) -> Array:
     """The sum of squares of each row, in double precision."""
@@ -302,67 +277,3 @@ def square_sums(rows: Array) -> Array:
             total += np.float64(rows[i, j]) * np.float64(rows[i, j])
         sums[i] = total
     return sums
-
-
-def precision(dtype: DType, what: str = "X") -> DType:
-    """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
-    if dtype.kind not in "buif":
-        reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
-        raise ValueError(f"{what} has dtype {dtype}: {what} must contain real numbers. {reason}")
-    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-
-
-def as_floats(X: npt.ArrayLike) -> Array:
-    """Return X as an array of the dtype for computations. Objects are converted to float64."""
-    check_kind(X)
-    array = np.asarray(X)
-    array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
-    return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
-
-
-def check_kind(X: object) -> None:
-    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
-    if hasattr(X, "obsm"):
-        raise TypeError("X is an AnnData: give its X or a layer, use partwise.cells, or transform with align='names'")
-    if np.ma.isMaskedArray(X):
-        raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
-    listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
-    if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
-        raise TypeError(
-            f"X is of type {type(X).__name__}: give an array, a list of rows, a DataFrame, a sparse matrix, a Dask, "
-            "zarr or HDF5 array, or the path of a .npy file"
-        )
-
-
-def scale_limit(dtype: DType) -> float:
-    """The largest safe entry in ``dtype``: its fourth power does not overflow, nor that of its inverse underflow."""
-    return float(np.finfo(dtype).max) ** 0.25
-
-
-def check_scale(largest: float, dtype: DType, least: float = 0.0) -> None:
-    """Raise ValueError if the largest entry of X is so large or small that its products over- or underflow."""
-    limit = scale_limit(dtype)
-    if largest > limit or least < largest < 1 / limit:
-        raise ValueError(
-            f"the largest value of X is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is safe in "
-            f"{dtype}: rescale X"
-        )
-
-
-def check_values(least: float, largest: float, find: Callable[[], tuple[float, ...]], signed: bool = False) -> None:
-    """Raise ValueError for NaN, infinite and, unless ``signed``, negative values. ``find`` returns the first one."""
-    if np.isfinite(least) and np.isfinite(largest) and (signed or least >= 0):
-        return
-    *index, value = find()
-    listed = ", ".join(map(str, index))
-    place = "row {}, column {}".format(*index) if len(index) == 2 else f"[{listed}]"
-    if np.isnan(value):
-        way = "set missing='em' to fit the observed entries, or " if len(index) == 2 else ""  # not for tensors
-        raise ValueError(f"Input X contains NaN, first at {place}: {way}remove or impute missing values")
-    if np.isinf(value):
-        raise ValueError(f"Input X contains infinity, first at {place}: replace or remove it")
-    raise ValueError(
-        f"Negative values in data passed to partwise: X[{listed}] is {value:g}, but X must be nonnegative; "
-        + ("set negative='allow' to fit them by the squared loss, or " if len(index) == 2 else "")  # not for tensors
-        + "shift or clip the data"
-    )

@@ -18,10 +18,10 @@ factorization", SIAM Data Mining 2006.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,9 @@ from ..runtime.compiled import kernel
 from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, check_values, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
 from .protocols import Which
+from .values import check_values
 
 FEW = 0.25  # share of missing entries up to which computing them one by one is faster than a product of all entries
 
@@ -92,21 +93,13 @@ class Missing(Matrix):
         )
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
-        groups: dict[bytes, list[int]] = {}
-        for i, digest in enumerate(self.digests()):
-            groups.setdefault(digest, []).append(i)
-        for group in groups.values():
-            rows = np.array(group)
-            features = np.flatnonzero(self.observed(rows[:1])[0])
-            few = parts[features]
-            step = max(1, CHUNK_ENTRIES // self.shape[1])
-            for some in np.split(rows, range(step, len(rows), step)):
-                values = self.observed_values(some, features)
-                yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
+        for some in alike(self.digests(), self.shape[1]):
+            features = np.flatnonzero(self.observed(some[:1])[0])
+            few, values = parts[features], self.observed_values(some, features)
+            yield some, Stats(np.asfortranarray(values @ few), gram(few), float(square_sums(values).sum()))
 
     @cached_property
     def unseen(self) -> Array:
-        """Samples without any observed entry."""
         return np.flatnonzero(self.counts(0) == 0)
 
     @cached_property
@@ -126,12 +119,18 @@ class MissingDense(Missing, DenseData):
         mask = None if self.mask is None else self.mask[which][:, features]
         return MissingDense(self.matrix[which][:, features], mask, check=False, signed=self.signed)
 
-    def observed(self, which: Which) -> Array:
-        return ~np.isnan(self.matrix[which]) if self.mask is None else self.mask[which]
+    def observed(self, which: Which, features: Which = slice(None)) -> Array:
+        if self.mask is None:
+            return ~np.isnan(self.matrix[which][:, features])
+        return self.mask[which][:, features]
+
+    def _with(self, fill: Any, which: Which, features: Which = slice(None)) -> Array:
+        """Return some samples and features, with ``fill`` for missing entries."""
+        return np.where(self.observed(which, features), self.matrix[which][:, features], fill)
 
     def _filled(self, rows: Which) -> Array:
         """Return some samples, with zeros for missing entries."""
-        return np.where(self.observed(rows), self.matrix[rows], self.dtype.type(0))
+        return self._with(self.dtype.type(0), rows)
 
     def residual(self, factors: Sequence[Array], rows: Which) -> Array:
         """Return R for some samples."""
@@ -221,8 +220,7 @@ class MissingDense(Missing, DenseData):
         return [blake2b(row.tobytes(), digest_size=16).digest() for rows in packed for row in rows]
 
     def counts(self, mode: int) -> Array:
-        chunks = [self.observed(rows).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(chunks, axis=0) if mode else np.concatenate(chunks))
+        return self._totals(self.observed, mode)
 
     def observed_values(self, which: Array, features: Array) -> Array:
         return np.asarray(self.matrix[which][:, features])
@@ -232,8 +230,7 @@ class MissingDense(Missing, DenseData):
         return sum(float(square_sums(self.residual([left, right], rows)).sum()) for rows in self._chunks())
 
     def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        squares = [np.square(self.residual(factors, rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+        return self._totals(lambda rows: np.square(self.residual(factors, rows), dtype=float), mode)
 
     def residuals(self, factors: Sequence[Array], mode: int, which: Array) -> Array:
         if mode == 0:
@@ -255,26 +252,35 @@ class MissingDense(Missing, DenseData):
     def vectors(self, mode: int, which: Array) -> Array:
         """Return samples or features as columns, with missing entries replaced by the feature's mean."""
         if mode == 0:
-            return np.asfortranarray(np.where(self.observed(which), self.matrix[which], self.means).T)
-        seen = ~np.isnan(self.matrix[:, which]) if self.mask is None else self.mask[:, which]
-        return np.asfortranarray(np.where(seen, self.matrix[:, which], self.means[which]))
+            return np.asfortranarray(self._with(self.means, which).T)
+        return np.asfortranarray(self._with(self.means[which], slice(None), which))
 
     def pieces(self) -> Iterator[Array]:
         return (self.raw(rows) for rows in self._chunks())
 
     def tile(self, mode: int, which: slice) -> Array:
-        if mode == 0:
-            return np.ascontiguousarray(self.raw(which))
-        values = self.matrix[:, which]
-        seen = ~np.isnan(values) if self.mask is None else self.mask[:, which]
-        return np.ascontiguousarray(np.where(seen, values, self.dtype.type(np.nan)).T)
+        return np.ascontiguousarray(self.raw(slice(None), which).T if mode else self.raw(which))
 
-    def raw(self, which: Which) -> Array:
-        return np.where(self.observed(which), self.matrix[which], self.dtype.type(np.nan))
+    def raw(self, which: Which, features: Which = slice(None)) -> Array:
+        return self._with(self.dtype.type(np.nan), which, features)
 
     def summed_squares(self, mode: int) -> Array:
-        squares = [np.square(self._filled(rows), dtype=float).sum(axis=1 - mode) for rows in self._chunks()]
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+        return self._totals(lambda rows: np.square(self._filled(rows), dtype=float), mode)
+
+    def _totals(self, read: Callable[[slice], Array], mode: int) -> Array:
+        """The sums of what is read for some samples at a time, for each sample (mode 0) or feature (mode 1)."""
+        totals = [read(rows).sum(axis=1 - mode) for rows in self._chunks()]
+        return np.asarray(np.sum(totals, axis=0) if mode else np.concatenate(totals))
+
+
+def alike(keys: Iterable[bytes], width: int) -> Iterator[Array]:
+    """Yield groups of samples with equal keys, at most `CHUNK_ENTRIES` entries at a time."""
+    groups: dict[bytes, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(key, []).append(i)
+    step = max(1, CHUNK_ENTRIES // width)
+    for group in groups.values():
+        yield from np.split(np.array(group), range(step, len(group), step))
 
 
 def check_seen(counts: Array, why: str = "are") -> None:

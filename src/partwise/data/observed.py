@@ -20,8 +20,9 @@ from ..statistics import Array, Stats, inner
 from .dense import DenseData
 from .matrix import Matrix
 from .missing import Missing, MissingDense
+from .products import LEAST, add, add_in_parts, dot, padded_rows
 from .protocols import Which
-from .sparse import LEAST, SparseData, add, add_in_parts, as_rows, dot
+from .sparse import SparseData
 
 
 class MissingSparse(Missing, SparseData):
@@ -39,7 +40,7 @@ class MissingSparse(Missing, SparseData):
 
     def _rows(self, factors: Sequence[Array]) -> tuple[Array, Array]:
         left, right = factors
-        return as_rows(left.astype(self.dtype, copy=False)), as_rows(right.astype(self.dtype, copy=False))
+        return padded_rows(left.astype(self.dtype, copy=False)), padded_rows(right.astype(self.dtype, copy=False))
 
     def residual(self, factors: Sequence[Array]) -> sp.csr_array:
         """Return R, with the sparsity pattern of X."""

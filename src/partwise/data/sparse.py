@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from ..runtime.arrays import DType, Sparse
-from ..runtime.compiled import apart, kernel, loop
-from ..runtime.threads import in_parts
+from ..runtime.arrays import Sparse
+from ..runtime.compiled import kernel
 from ..statistics import Array
-from .matrix import CHUNK_ENTRIES, Matrix, check_scale, check_values, precision, square_sums
+from .matrix import CHUNK_ENTRIES, Matrix, square_sums
+from .products import add_in_parts, gather_rows, padded_rows, scatter_rows
 from .protocols import LineGroup, Which
 from .scales import Scales
+from .values import check_scale, check_values, precision
 
-T = TypeVar("T")
 Panel: TypeAlias = tuple[Array, Array, Array]  # values, indices and starts of compressed rows
 
-LEAST = 256  # compressed rows per thread, at least
-LANES = 8  # rows of products are padded to a multiple of this, so that loops over them need no scalar remainder
-LINE = 64  # bytes of a cache line: padded arrays begin at one, so that a vector register never straddles two lines
 WIDTH, PANEL = 80, 3 * 2**17  # columns of a wide product at a time; bytes of their rows that stay in cache
 ENTRIES = 16  # of a compressed row in each panel, at least on average
-TILE = 256  # rows whose layout is changed at a time: they stay in cache
 
 
 class SparseData(Matrix):
@@ -89,7 +85,7 @@ class SparseData(Matrix):
 
     def _multiply(self, rests: Sequence[Array], mode: int, out: Array, panels: Sequence[Panel]) -> None:
         gathers = self.matrix.format == ("csr", "csc")[mode]
-        add, rows = gather_rows if gathers else scatter_rows, as_rows(*rests)
+        add, rows = gather_rows if gathers else scatter_rows, padded_rows(*rests)
 
         def add_panels(sums: Array, first: int, end: int) -> None:
             for panel in panels:
@@ -170,15 +166,6 @@ def unsigned(X: Sparse) -> tuple[Array, Array, Array]:
     return X.data, indices, X.indptr.astype(np.int64, copy=False)
 
 
-def padded(shape: tuple[int, ...], dtype: DType) -> Array:
-    """Zeros of this shape, with rows padded to a multiple of LANES, the first of which begins at a cache line."""
-    n, r = shape
-    width, line = -(-r // LANES) * LANES, LINE // dtype.itemsize
-    flat = np.zeros(n * width + line, dtype=dtype)
-    start = -(flat.__array_interface__["data"][0] // dtype.itemsize) % line
-    return flat[start : start + n * width].reshape(n, width)
-
-
 def groups(factors: Sequence[Array]) -> Iterator[list[Array]]:
     """Yield the columns of several factors, in order, at most WIDTH at a time."""
     some, room = list[Array](), WIDTH
@@ -192,59 +179,6 @@ def groups(factors: Sequence[Array]) -> Iterator[list[Array]]:
                 some, room = [], WIDTH
     if some:
         yield some
-
-
-def as_rows(*factors: Array) -> Array:
-    """Return factors side by side, with contiguous, padded rows."""
-    ends = np.cumsum([factor.shape[1] for factor in factors])
-    rows = padded((len(factors[0]), ends[-1]), factors[0].dtype)
-    for factor, end in zip(factors, ends, strict=True):
-        in_parts(partial(copy_rows, factor, rows[:, end - factor.shape[1] : end]), len(rows), LEAST)
-    return rows
-
-
-def add_in_parts(add_rows: Callable[[Array, int, int], T], size: int, scattered: bool, out: Array) -> list[T]:
-    """Write to ``out`` what ``add_rows(sums, first, end)`` adds to padded rows of zeros, and return its results.
-
-    Each thread has its own sums if it may add to any row, or else to the rows from ``first`` to ``end``.
-    """
-    sums = {0: padded(out.shape, out.dtype)}
-
-    def add_part(first: int, end: int) -> T:
-        here = sums.setdefault(first, padded(out.shape, out.dtype)) if scattered and first else sums[0]
-        return add_rows(here, first, end)
-
-    results = in_parts(add_part, size, LEAST)
-    for first in sorted(sums)[1:]:
-        sums[0] += sums[first]
-    in_parts(partial(copy_rows, sums[0], out), len(out), LEAST)
-    return results
-
-
-@kernel
-def gather_rows(values: Array, indices: Array, starts: Array, rest: Array, out: Array, first: int, end: int) -> None:
-    """Add x·rest_j to out_i for the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
-    for i in range(first, end):
-        row, x, j = out[i], values[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
-        fours = x.size // 4 * 4
-        for e in range(0, fours, 4):  # four entries for each read and write of the row
-            others = (rest[j[e]], rest[j[e + 1]], rest[j[e + 2]], rest[j[e + 3]])
-            add_four(row, x[e], x[e + 1], x[e + 2], x[e + 3], *others)
-        for e in range(fours, x.size):
-            add(row, x[e], rest[j[e]])
-
-
-@kernel
-def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, out: Array, first: int, end: int) -> None:
-    """Add x·rest_i to out_j for the stored entries x at (i, j), compressed rows i from ``first`` to ``end``."""
-    for i in range(first, end):
-        y, x, j = rest[i], values[starts[i] : starts[i + 1]], indices[starts[i] : starts[i + 1]]
-        fours = x.size // 4 * 4
-        for e in range(0, fours, 4):  # four entries for each read of y; no index occurs twice in a compressed row
-            rows = (out[j[e]], out[j[e + 1]], out[j[e + 2]], out[j[e + 3]])
-            add_to_four(*rows, x[e], x[e + 1], x[e + 2], x[e + 3], y)
-        for e in range(fours, x.size):
-            add(out[j[e]], x[e], y)
 
 
 @kernel
@@ -273,45 +207,6 @@ def in_panels(values: Array, indices: Array, starts: Array, ends: Array) -> tupl
 
 
 @kernel
-def copy_rows(source: Array, target: Array, first: int, end: int) -> None:
-    """Copy rows to an array of the other layout, without padding."""
-    for top in range(first, end, TILE):  # a tile stays in the cache while its columns are copied
-        stop = min(top + TILE, end)
-        here, there = source[top:stop], target[top:stop]
-        for a in range(min(source.shape[1], target.shape[1])):
-            for i in range(stop - top):
-                there[i, a] = here[i, a]
-
-
-@apart
-def add(row: Array, x: float, y: Array) -> None:
-    """row ← row + x·y, for padded rows."""
-    for a in range(y.size // LANES * LANES):
-        row[a] += x * y[a]
-
-
-@apart
-def add_four(
-    row: Array, x0: float, x1: float, x2: float, x3: float, y0: Array, y1: Array, y2: Array, y3: Array
-) -> None:
-    """row ← row + Σ x_k·y_k"""
-    for a in range(row.size // LANES * LANES):
-        row[a] += (x0 * y0[a] + x1 * y1[a]) + (x2 * y2[a] + x3 * y3[a])
-
-
-@apart
-def add_to_four(
-    row0: Array, row1: Array, row2: Array, row3: Array, x0: float, x1: float, x2: float, x3: float, y: Array
-) -> None:
-    """row_k ← row_k + x_k·y"""
-    for a in range(y.size // LANES * LANES):
-        row0[a] += x0 * y[a]
-        row1[a] += x1 * y[a]
-        row2[a] += x2 * y[a]
-        row3[a] += x3 * y[a]
-
-
-@kernel
 def stored_square_sums(values: Array, starts: Array) -> Array:
     """The sum of squares of each compressed row or column."""
     sums = np.zeros(starts.size - 1)
@@ -330,12 +225,3 @@ def scattered_square_sums(values: Array, indices: Array, size: int) -> Array:
     for e in range(values.size):
         sums[indices[e]] += np.float64(values[e]) * np.float64(values[e])
     return sums
-
-
-@loop
-def dot(a: Array, b: Array) -> float:
-    """aᵀb."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total

@@ -16,7 +16,7 @@ from ..runtime.arrays import ArrayLike
 from ..runtime.npy import mapped
 from ..runtime.untrusted import reading
 from ..statistics import Array
-from .matrix import check_shape, precision
+from .values import check_shape, precision
 
 LIMIT = 2**30  # bytes of memory for X, by default
 AT_ONCE = 2**30  # bytes read by one call, at most

@@ -14,9 +14,10 @@ import numpy as np
 from ..runtime.together import together
 from ..runtime.untrusted import in_units
 from ..statistics import Array, gram
-from .chunks import Chunked, Held, Question, Start, Step, named, taken
+from .chunks import Chunked, Held, in_chunk
 from .matrix import Matrix
 from .scales import Scales
+from .steps import Question, Start, Step, taken
 from .stored import COPIES, Stored
 
 CHUNK = 2**27  # bytes of a chunk, at most: larger ones are not read faster
@@ -65,7 +66,7 @@ class StoredData(Chunked):
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(read, 0)
             for k in range(len(self.bounds) - 1):
-                with named(k, self.bounds[k], self.bounds[k + 1]):
+                with in_chunk(k, self.bounds[k], self.bounds[k + 1]):
                     array = ahead.result()
                 if k + 2 < len(self.bounds):
                     ahead = reader.submit(read, k + 1)
@@ -74,10 +75,9 @@ class StoredData(Chunked):
                 yield chunk
 
     def total(self, question: Question) -> Any:
-        """Return the sum of ``question(chunk)`` over all chunks."""
         total = None
         for k, chunk in enumerate(self.chunks()):
-            with named(k, self.bounds[k], self.bounds[k + 1]):
+            with in_chunk(k, self.bounds[k], self.bounds[k + 1]):
                 answer = question(chunk)
             total = answer if total is None else total + answer
         return total
@@ -132,7 +132,6 @@ class HeldHere(Held):
             self.array[first:end] = start(first, end)
 
     def visit_all(self, step: Step) -> Any:
-        """Apply ``step`` to every chunk and return the sum of the results."""
         (found,) = self.data.visit_together([self], [step])
         return found
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ..runtime.compiled import kernel
 from ..statistics import Array, Stats
-from .matrix import CHUNK_ENTRIES, InMemory, as_floats, check_scale, check_values, row_errors, square_sums
+from .matrix import CHUNK_ENTRIES, InMemory, square_sums
 from .protocols import Form
+from .values import as_floats, check_scale, check_values
 
 SHRINK = 4  # the first contraction reduces X by this factor, if possible
 
@@ -45,9 +46,6 @@ class Tensor(InMemory):
         """X times one vector for every mode but ``mode``, in double precision. ``vectors[mode]`` is ignored."""
         columns = [np.asfortranarray(v[:, None], dtype=self.dtype) for v in vectors]
         return np.asarray(self.cross(columns, None, mode)[:, 0], dtype=float)
-
-    def row_errors(self, factors: Sequence[Array], stats: Stats, mode: int) -> Array:
-        return row_errors(self.sqnorms(mode), factors[mode], stats)
 
     def slice_residual(self, factors: Sequence[Array], mode: int, i: int) -> Form:
         own, others = self.slice(mode, i), [f for m, f in enumerate(factors) if m != mode]

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from ..runtime.arrays import Sparse
 from ..runtime.threads import in_child
 from ..statistics import Array
-from .chunks import Held, named
+from .chunks import Held, in_chunk
 from .dense import DenseData
 from .matrix import Matrix
 from .sparse import SparseData
@@ -95,7 +95,7 @@ class Place:
 
     def named(self) -> AbstractContextManager[None]:
         """Return a context that adds the chunk to the message of an error."""
-        return named(self.index, self.first, self.end)
+        return in_chunk(self.index, self.first, self.end)
 
 
 def ask(block: Array | Sparse, features: int, place: Place, payload: bytes) -> Answer:

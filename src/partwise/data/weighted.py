@@ -18,11 +18,12 @@ import scipy.sparse as sp
 from ..runtime.arrays import DType
 from ..statistics import Array, Stats, WeightedStats, gram
 from .dense import DenseData
-from .matrix import CHUNK_ENTRIES, Matrix, precision, square_sums
-from .missing import MissingDense, check_seen
+from .matrix import Matrix, square_sums
+from .missing import MissingDense, alike, check_seen
 from .observed import as_observed
 from .protocols import Which
 from .scales import Scales
+from .values import precision
 
 
 class Weights(Protocol):
@@ -147,12 +148,12 @@ class WeightedDense(MissingDense):
 
     def row_errors(self, factors: Sequence[Array], stats: Any, mode: int) -> Array:
         left, right = (np.asarray(f, dtype=self.dtype) for f in factors)
-        squares = []
-        for rows in self._chunks():
-            errors = np.square(self.residual([left, right], rows), dtype=float)
-            errors *= self.weights.rows(rows)
-            squares.append(errors.sum(axis=1 - mode))
-        return np.asarray(np.sum(squares, axis=0) if mode else np.concatenate(squares))
+
+        def errors(rows: slice) -> Array:
+            squares = np.square(self.residual([left, right], rows), dtype=float)
+            return np.multiply(squares, self.weights.rows(rows), out=squares)
+
+        return self._totals(errors, mode)
 
     def residual_times(self, vectors: Sequence[Array], factors: Sequence[Array], mode: int) -> Array:
         """For each slice, the multiple of the vector that fits its residual best, times the vector's squared norm."""
@@ -173,17 +174,11 @@ class WeightedDense(MissingDense):
 
     def patterns(self, parts: Array) -> Iterator[tuple[Which, Stats]]:
         """Yield groups of samples with the same weights, and the statistics of their activations."""
-        groups: dict[bytes, list[int]] = {}
-        for rows in self._chunks():
-            for i, row in enumerate(self.weights.rows(rows), rows.start):
-                groups.setdefault(row.tobytes(), []).append(i)
-        step = max(1, CHUNK_ENTRIES // self.shape[1])
-        for group in map(np.array, groups.values()):
-            root = np.sqrt(self.weights.rows(group[:1])[0])
-            scaled = np.asfortranarray(parts * root[:, None])
-            for some in np.split(group, range(step, len(group), step)):
-                values = self._filled(some) * root
-                yield some, Stats(np.asfortranarray(values @ scaled), gram(scaled), float(square_sums(values).sum()))
+        keys = (row.tobytes() for rows in self._chunks() for row in self.weights.rows(rows))
+        for some in alike(keys, self.shape[1]):
+            root = np.sqrt(self.weights.rows(some[:1])[0])
+            scaled, values = np.asfortranarray(parts * root[:, None]), self._filled(some) * root
+            yield some, Stats(np.asfortranarray(values @ scaled), gram(scaled), float(square_sums(values).sum()))
 
     def pieces(self) -> Iterator[Array]:
         yield from super().pieces()

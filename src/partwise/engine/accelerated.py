@@ -62,12 +62,10 @@ class Extrapolating(Fit):
     value = np.inf
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         own = {"count": self.momentum.count, "cap": self.momentum.cap, "value": self.value}
         return {**super().snapshot(), **own}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         self.momentum, self.value = Momentum(snapshot["count"], snapshot["cap"]), snapshot["value"]
 
@@ -99,7 +97,6 @@ class Extrapolating(Fit):
         self.ahead = None
 
     async def first_loss(self, mode: int) -> float:
-        """The loss at the start."""
         await super().first_loss(mode)  # type: ignore[safe-super]
         self.value = super().loss(mode)  # type: ignore[safe-super]
         return self.value
@@ -116,12 +113,10 @@ class AcceleratedFit(Extrapolating, WholeFit):
     product: Array | None = None
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         shifted = {} if self.ahead is None else {"ahead": self.ahead, "product": self.product}
         return {**super().snapshot(), **shifted}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "ahead" in snapshot:
             product = snapshot.get("product")
@@ -130,7 +125,6 @@ class AcceleratedFit(Extrapolating, WholeFit):
             self.shift_to([*map(as_factor, snapshot["ahead"])], product)
 
     def begin(self) -> None:
-        """Start from the current factors."""
         self.shift_to([f.copy(order="F") for f in self.factors])
 
     def shift_to(self, ahead: Factors, product: Array | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data import ChunkSums, Matrix, Pass, SharingStep
-from ..statistics import Array, Stats, gram
+from ..statistics import Additive, Array, Stats, gram
 from .accelerated import Extrapolating, extrapolate
 from .blocks import Block
 from .chunked_fit import ChunkedFit
@@ -20,15 +20,12 @@ from .running import Snapshot
 
 
 @dataclass(frozen=True)
-class AheadSums:
+class AheadSums(Additive):
     """Sums over chunks: the statistics of the components at the shifted activations, and the new activations' own."""
 
     stats: Stats
     gram: Array
     totals: Array
-
-    def __add__(self, other: AheadSums) -> AheadSums:
-        return AheadSums(self.stats + other.stats, self.gram + other.gram, self.totals + other.totals)
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
     ahead: Array | None = None
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         if self.ahead is None:
             return super().snapshot()
         r, wide, stats = self.factors[1].shape[1], self.held.collected(), self.ahead_stats
@@ -77,7 +73,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         return {**super().snapshot(), **shifted}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "ahead" not in snapshot:
             return
@@ -91,7 +86,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
             self.ahead_stats = self.data.with_sqnorm(await Pass(self.held, SumAhead(parts)))
 
     def begin(self) -> None:
-        """Start from the current factors."""
         self.shift_to(self.factors[1].copy(order="F"))
 
     def shift_to(self, ahead: Array) -> None:
@@ -128,7 +122,6 @@ class AcceleratedChunkedFit(Extrapolating, ChunkedFit):
         return True
 
     def finish(self) -> None:
-        """Drop what only a next iteration would need."""
         self.forget()
 
 

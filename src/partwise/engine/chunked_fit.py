@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from ..data import Chunked, ChunkSums, Held, Matrix, Pass, SharingStep
-from ..statistics import Array, Stats, gram
+from ..statistics import Additive, Array, Stats, gram
 from ..updates import bolder, shier
 from .blocks import Block
 from .metrics import largest_move
@@ -25,15 +25,12 @@ TRIALS = 30  # of an iteration, each with half the step of the last
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Additive):
     """Sums over chunks: the statistics of the components, the sums of the activations, and their `column_moves`."""
 
     stats: Stats
     totals: Array
     moves: Array
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.stats + other.stats, self.totals + other.totals, self.moves + other.moves)
 
 
 @dataclass(frozen=True)
@@ -155,7 +152,6 @@ class ChunkedFit(Fit):
         return {**super().snapshot(), "factors": factors, **sums}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "last" not in snapshot:  # of a fit in memory, which keeps no sums
             await self.sum_up()
@@ -169,7 +165,6 @@ class ChunkedFit(Fit):
         return cast(Held, self.factors[0])
 
     async def first_loss(self, mode: int) -> float:
-        """The loss at the start."""
         await self.sum_up()
         return self.loss(mode)
 
@@ -227,7 +222,6 @@ class ChunkedFit(Fit):
         return dead.tolist(), alive
 
     def penalties(self) -> float:
-        """The sum of the penalties."""
         return self.penalties_at(self.totals, self.factors[1], self.grams)
 
     def penalties_at(self, totals: Array, parts: Array, grams: Sequence[Array]) -> float:
@@ -264,7 +258,6 @@ class TrialChunkedFit(ChunkedFit):
         return [], []
 
     async def sweep(self, step: ChunkStep) -> Sums:
-        """Make one pass over X."""
         trial = TrialStep(**{f.name: getattr(step, f.name) for f in fields(step)}, undo=self.undo)
         self.undo = False
         return await super().sweep(trial)

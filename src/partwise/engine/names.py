@@ -59,19 +59,18 @@ def check_unique(names: Sequence[str] | Array, what: str, how: str = "") -> None
         )
 
 
-def shared_places(first: Array, second: Array, what: tuple[str, str] = ("the model", "X")) -> tuple[Array, Array]:
+def shared_places(first: Array, second: Array) -> tuple[Array, Array]:
     """Where the names that both have are in ``first`` and in ``second``, in the order of ``first``.
 
     >>> shared_places(np.array(["a", "b", "c"]), np.array(["c", "x", "a"]))
     (array([0, 2]), array([2, 0]))
     """
-    for names, whose in zip((first, second), what, strict=True):
+    for names, whose in ((first, "the model"), (second, "X")):
         check_unique(names, whose)
     places = {name: j for j, name in enumerate(second)}
     here = np.array([i for i, name in enumerate(first) if name in places], dtype=int)
     if not len(here):
         raise ValueError(
-            f"{what[0]} and {what[1]} have no feature name in common: {what[0]} has {first[0]!r}, …, and {what[1]} has "
-            f"{second[0]!r}, …"
+            f"the model and X have no feature name in common: the model has {first[0]!r}, …, and X has {second[0]!r}, …"
         )
     return here, np.array([places[first[i]] for i in here], dtype=int)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..data import Statistics
 from ..statistics import Stats, as_factor, gram
 from .accelerated import Extrapolating, extrapolate
 from .running import Snapshot, WholeFit
@@ -27,17 +26,14 @@ class ProjectedFit(Extrapolating, WholeFit):
     pending: int | None = None  # the mode whose factor was extrapolated last, until its loss is known
 
     def snapshot(self) -> Snapshot:
-        """The state that the next iteration depends on."""
         return {**super().snapshot(), **({} if self.ahead is None else {"ahead": self.ahead})}
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot. The fit must have been created with its factors."""
         await super().restore(snapshot)
         if "ahead" in snapshot:
             self.ahead = [*map(as_factor, snapshot["ahead"])]
 
     def begin(self) -> None:
-        """Start from the current factors."""
         self.ahead = [f.copy(order="F") for f in self.factors]
 
     async def advance(self, order: Sequence[int], undo: bool = False) -> bool:
@@ -76,9 +72,5 @@ class ProjectedFit(Extrapolating, WholeFit):
 
     async def here(self, mode: int) -> tuple[Stats, float]:
         """The statistics of one factor, and the loss at the current factors."""
-        fresh, self.fresh = self.fresh, None
-        if fresh and fresh[0] == mode:
-            stats = fresh[1]
-        else:
-            stats = await Statistics(self.data, self.factors, self.grams, mode)
+        stats = await self.current(mode)
         return stats, self.data.loss(stats, self.factors, self.grams, mode) + self.penalties()

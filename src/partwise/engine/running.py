@@ -160,9 +160,13 @@ class WholeFit(Fit):
 
     async def statistics(self, mode: int) -> Stats:
         """The statistics of one factor. Dead components are restarted first."""
-        fresh, self.fresh = self.fresh, None
-        stats = fresh[1] if fresh and fresh[0] == mode else await Statistics(self.data, self.factors, self.grams, mode)
+        stats = await self.current(mode)
         return await self.revived(stats, mode) if mode == self.reviving else stats
+
+    async def current(self, mode: int) -> Stats:
+        """The statistics of one factor at the current factors, by a pass over X unless they are known."""
+        fresh, self.fresh = self.fresh, None
+        return fresh[1] if fresh and fresh[0] == mode else await Statistics(self.data, self.factors, self.grams, mode)
 
     async def revived(self, stats: Stats, mode: int) -> Stats:
         """Restart dead components, if any, and return the statistics after that."""

@@ -117,7 +117,12 @@ class SolvedInChunks:
 def evaluated(data: Matrix, parts: Array, activations: Array) -> Solved:
     """The same as `solve_activations` for activations that are given."""
     parts = as_factor(parts, data.dtype)
-    _, loss, fitted = solve_samples(fixed_encoder(parts.shape[1]), data, parts, activations)
+    return solve_in_memory(fixed_encoder(parts.shape[1]), data, parts, activations)
+
+
+def solve_in_memory(encoder: Block, data: Matrix, parts: Array, activations: Array) -> Solved:
+    """The same as `solve_samples`, with the relative error in place of the loss."""
+    activations, loss, fitted = solve_samples(encoder, data, parts, activations)
     error = exact_relative_error(data, [activations, parts], loss)
     return Solved(activations, error, shares(fitted, data, error), data.sqnorm)
 
@@ -150,6 +155,4 @@ def solve_activations(
     first = start(0, data.shape[0])
     if guess is not None and data.squared and encoder.sets.nonnegative and independent(parts):
         first[...] = guess
-    activations, loss, fitted = solve_samples(encoder, data, parts, first)
-    error = exact_relative_error(data, [activations, parts], loss)
-    return Solved(activations, error, shares(fitted, data, error), data.sqnorm)
+    return solve_in_memory(encoder, data, parts, first)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..data import Chunked, Matrix, Tensor
-from ..data.matrix import scale_limit
+from ..data.values import scale_limit
 from ..projections import Hoyer, HoyerBetween, Method, Nonnegative, Projection
 from ..projections.sparsity import as_sparsity, check_method
 from ..runtime.arrays import ArrayLike, DType

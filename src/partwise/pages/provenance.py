@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..data import Chunked, Matrix
-from ..data.matrix import digest
+from ..data.values import digest
 from ..version import __version__
 from .frame import quoted
 

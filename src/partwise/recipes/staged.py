@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..data import Chunked, DenseData, Matrix, SparseData
-from ..data.matrix import scale_limit
+from ..data.values import scale_limit
 from ..engine.blocks import Block
 from ..engine.running import give_unit_norm
 from ..engine.solving import Solved, solve_activations

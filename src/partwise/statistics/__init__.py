@@ -4,8 +4,10 @@ from ..runtime.arrays import Array as Array
 from .divergence import Quadratic as Quadratic
 from .divergence import Rates as Rates
 from .divergence import Slopes as Slopes
+from .divergence import Unpenalised as Unpenalised
 from .divergence import refuse_penalties as refuse_penalties
 from .factors import NOTHING as NOTHING
+from .factors import Additive as Additive
 from .factors import as_factor as as_factor
 from .factors import dead_components as dead_components
 from .factors import gram as gram

@@ -7,11 +7,12 @@ It does not follow from a few sums, as the squared loss does. `Rates` answer at 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ..runtime.arrays import Array
+from .factors import Additive
 
 STEEP = 100.0  # numerators above this many times the sums are of entries that the model hardly covers
 
@@ -52,9 +53,18 @@ class Rates(Protocol):
         ...
 
 
+class Unpenalised:
+    """The base class of statistics that support no penalties."""
+
+    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Self:
+        """Return the same statistics. Raises ValueError for a penalty."""
+        refuse_penalties(l1, l2, rows)
+        return self
+
+
 @dataclass(frozen=True)
-class Slopes:
-    """The Kullback–Leibler divergence near one point of a factor F. It adds up over samples.
+class Slopes(Additive, Unpenalised):
+    """The Kullback–Leibler divergence near one point of a factor F.
 
     Attributes
     ----------
@@ -77,16 +87,6 @@ class Slopes:
     value: float
     gram: Array
 
-    def __add__(self, other: Slopes) -> Slopes:
-        """The divergence of two sets of samples together, for the factor that they share."""
-        return Slopes(
-            self.numerator + other.numerator,
-            self.sums + other.sums,
-            self.curvature + other.curvature,
-            self.value + other.value,
-            self.gram + other.gram,
-        )
-
     def quadratic(self, steep: bool = True) -> Quadratic:
         """A quadratic form whose minimum is that of the divergence, also where entries have to grow by much.
 
@@ -104,11 +104,6 @@ class Slopes:
             gradient, curvature = gradient * share, curvature * share
         return Quadratic(gradient, curvature, self.gram)
 
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Slopes:
-        """Return the same slopes. Raises ValueError for a penalty, which the divergence does not support."""
-        refuse_penalties(l1, l2, rows)
-        return self
-
     def beside(self, factor: Array, known: list[int], free: list[int]) -> Slopes:
         """The slopes of the ``free`` columns."""
         numerator, sums, curvature = (a[..., free] for a in (self.numerator, self.sums, self.curvature))
@@ -120,7 +115,7 @@ class Slopes:
 
 
 @dataclass(frozen=True)
-class Quadratic:
+class Quadratic(Additive, Unpenalised):
     """A quadratic form with a diagonal matrix of second derivatives, near one point of a factor.
 
     Unlike the divergence, it can be kept while the factor moves on (`after`), so that forms of earlier samples can be
@@ -130,11 +125,6 @@ class Quadratic:
     gradient: Array
     curvature: Array
     gram: Array
-
-    def __add__(self, other: Quadratic) -> Quadratic:
-        """The sum of two forms at the same point."""
-        gradient, curvature = self.gradient + other.gradient, self.curvature + other.curvature
-        return Quadratic(gradient, curvature, self.gram + other.gram)
 
     def discounted(self, share: float) -> Quadratic:
         """The form times ``share``."""
@@ -157,11 +147,6 @@ class Quadratic:
     def numbers(self) -> list[Any]:
         """What the form consists of, for files."""
         return [self.gradient, self.curvature, self.gram]
-
-    def penalised(self, l1: float = 0.0, l2: float = 0.0, rows: float = 0.0) -> Quadratic:
-        """Return the same form. Raises ValueError for a penalty, which the divergence does not support."""
-        refuse_penalties(l1, l2, rows)
-        return self
 
     def beside(self, factor: Array, known: list[int], free: list[int]) -> Quadratic:
         """The form of the ``free`` columns."""

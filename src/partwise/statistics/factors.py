@@ -1,11 +1,12 @@
-"""Gram matrices and sums of factors, and the one layout that all factors have."""
+"""Gram matrices and sums of factors, the one layout that all factors have, and what is summed over samples."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,14 @@ from ..runtime.threads import LEAST, in_parts
 
 ROWS = 8192  # rows of a factor that stay in cache
 NOTHING = 1e-24  # a component is dead if its ‖·‖² is at most this times the largest one
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The base class of what is known about some samples and adds up over samples: field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        return replace(self, **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
 
 def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:

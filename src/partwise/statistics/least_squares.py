@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from ..runtime.arrays import Array
 from ..runtime.threads import product
-from .factors import gram, inner
+from .factors import Additive, gram, inner
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(Additive):
     """The statistics of one factor.
 
     Attributes
@@ -44,10 +44,6 @@ class Stats:
     cross: Array
     gram: Array
     sqnorm: float
-
-    def __add__(self, other: Stats) -> Stats:
-        """The statistics of two sets of samples together, for the factor that they share."""
-        return Stats(self.cross + other.cross, self.gram + other.gram, self.sqnorm + other.sqnorm)
 
     def discounted(self, share: float) -> Stats:
         """The statistics with each sample weighted by ``share``."""

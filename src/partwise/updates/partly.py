@@ -29,7 +29,6 @@ class Partly(Update):
 
     @property
     def separable(self) -> bool:
-        """Whether rows with sets of their own are updated independently of each other and of the state."""
         return self.update.separable
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:

@@ -74,24 +74,7 @@ def follow_rows(
                     break
                 solve_support(gram, ones, passive, members, size, factor, y, ray)
                 solve_support(gram, cross[i], passive, members, size, factor, y, x)
-            following, event, joins = floor, -1, False
-            for a in range(r):
-                if passive[a] and ray[a] < 0:  # decreases with λ
-                    at = min(x[a] / ray[a], level)
-                    if at > following:
-                        following, event, joins = at, a, False
-            for a in range(r):  # at equal levels, entries leave before others join
-                if not passive[a] and not useless[a] and a != left:
-                    slope, turn = cross[i, a], 1.0
-                    for b in range(r):
-                        if passive[b]:
-                            slope -= gram[a, b] * x[b]
-                            turn -= gram[a, b] * ray[b]
-                    # the slope at λ is slope + λ·(1 − turn); it reaches λ where slope = λ·turn
-                    if turn > 1e-12:
-                        at = min(slope / turn, level)
-                        if at > following:
-                            following, event, joins = at, a, True
+            following, event, joins = next_change(cross[i], gram, x, ray, passive, useless, left, level, floor)
             if size > most and (joins or following < level):  # an entry too many has joined, and none leaves
                 break
             level = following if event >= 0 else 0.0
@@ -122,6 +105,35 @@ def largest_slope(c: Array, useless: Array) -> float:
         if not useless[a]:
             top = max(top, c[a])
     return top * (1 + 1e-12)
+
+
+@piece
+def next_change(
+    c: Array, gram: Array, x: Array, ray: Array, passive: Array, useless: Array, left: int, level: float, floor: float
+) -> tuple[float, int, bool]:
+    """The next λ at which the support changes, the entry that does, or −1, and whether it joins.
+
+    On the support, the solution at λ is x − λ·ray. The entry ``left`` was the last to leave.
+    """
+    following, event, joins = floor, -1, False
+    for a in range(c.size):
+        if passive[a] and ray[a] < 0:  # decreases with λ
+            at = min(x[a] / ray[a], level)
+            if at > following:
+                following, event, joins = at, a, False
+    for a in range(c.size):  # at equal levels, entries leave before others join
+        if not passive[a] and not useless[a] and a != left:
+            slope, turn = c[a], 1.0
+            for b in range(c.size):
+                if passive[b]:
+                    slope -= gram[a, b] * x[b]
+                    turn -= gram[a, b] * ray[b]
+            # the slope at λ is slope + λ·(1 − turn); it reaches λ where slope = λ·turn
+            if turn > 1e-12:
+                at = min(slope / turn, level)
+                if at > following:
+                    following, event, joins = at, a, True
+    return following, event, joins
 
 
 @piece
