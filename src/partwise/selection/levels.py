@@ -3,7 +3,7 @@
 A sparse column changes its support with difficulty, a dense one easily. The unconstrained fit is therefore the best
 common start: sparser levels follow from it upwards, denser ones downwards. What a sparser level misses is lost for
 those beyond it, so sparser levels are fitted one after the other, and for longer. Denser levels are fitted in strides.
-Those within a stride start from the mean of the fits at its ends, and need few iterations.
+Those within a stride start between the fits at its ends, and need few iterations.
 """
 
 from __future__ import annotations
