@@ -58,7 +58,7 @@ MODELS = [["show", "{}"], ["transform", "{}", "x.npy", "--out", "o.csv"], ["conv
 DATA = [
     ["info", "{}"],
     ["select", "{}", "--components", "2"],
-    ["fit", "{}"],
+    ["fit", "{}", "--force"],  # x.pw exists
     ["transform", "x.pw", "{}", "--out", "o.csv"],
     ["convert", "{}", "o.npy"],
     ["fit", "x.npy", "--fixed-components", "{}", "--force"],
