@@ -27,7 +27,7 @@ from ..projections import Hoyer
 from ..runtime.interrupts import interrupts
 from ..statistics import gram
 
-LAST = 4  # a level has settled if this many iterations lower the error by at most
+LAST = 3  # a level has settled if this many iterations lower the error by at most
 FREE, SPARSER, DENSER, WITHIN = 5e-4, 1.5e-4, 1e-3, 2e-3  # this share; within a stride, whose ends are fitted before
 STRIDE = 0.15  # of the sparsity
 
