@@ -70,7 +70,7 @@ class BatchLearner:
         activations = np.zeros((batch.shape[0], self.parts.shape[1]), dtype=self.parts.dtype, order="F")
         activations, loss, _ = solve_samples(encoder, batch, self.parts, activations)
         used = gram(activations) if self.stats is None else gram(activations) + self.stats.gram
-        dead = np.setdiff1d(dead_components([used, gram(self.parts)]), block.sets.kept)
+        dead = dead_components([used, gram(self.parts)], kept=block.sets.kept)
         factors = [activations, self.parts]
         if dead.size and not (encoder.penalised or block.penalised):
             stats = batch.statistics(factors, [gram(f) for f in factors], 0)

@@ -136,7 +136,7 @@ class Fit(ABC):
     def unused(self) -> Array:
         """Dead components that are not known. With the divergence, only zeros: small entries can matter to it."""
         share = NOTHING if self.data.squared else 0.0
-        return np.setdiff1d(dead_components(self.grams, share), self.kept)
+        return dead_components(self.grams, share, self.kept)
 
     def finish(self) -> None:  # noqa: B027
         """Drop what only a next iteration would need."""

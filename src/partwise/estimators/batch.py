@@ -239,7 +239,8 @@ class SparseNMF(CallbackSupport, Parts):
             raise ValueError(f"recipe_params={self.recipe_params!r} is not a dict of parameters")
         both = self.sparsity is not None and self.activation_sparsity is not None
         recipe = RECIPES["bisparse" if both and self.recipe == "ssnmf" else self.recipe]
-        own = set(inspect.signature(recipe).parameters) - set(TABLE) - {"X", "n_components"}
+        parameters = inspect.signature(recipe).parameters
+        own = set(parameters) - set(TABLE) - {"X", "n_components"}
         extra = self.recipe_params or {}
         allowed = own - set(self.get_params()) | {"kkt_tol"}
         unknown = set(extra) - allowed
@@ -249,7 +250,7 @@ class SparseNMF(CallbackSupport, Parts):
             )
         given = {name: getattr(self, name) for name in ("sparsity", "activation_sparsity", "max_activation")}
         given = {name: value for name, value in given.items() if value is not None}
-        needed = {n for n in own if inspect.signature(recipe).parameters[n].default is inspect.Parameter.empty}
+        needed = {n for n in own if parameters[n].default is inspect.Parameter.empty}
         given |= {n: getattr(self, n) for n in ("l1", "l2") if n in needed or any(as_penalty(getattr(self, n), n))}
         given |= {name: getattr(self, name) for name in ("accelerate", "compress") if name in own}
         usual = isinstance(self.activations, str) and self.activations == "nonnegative"

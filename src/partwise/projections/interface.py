@@ -1,4 +1,4 @@
-"""What a set is: protocols for users' own sets, and the base classes of those in `sets`."""
+"""What a set is: the protocol for users' own sets, and the base classes of those in `sets`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,15 @@ from .vectors import as_other, as_vector
 
 @runtime_checkable
 class Projection(Protocol):
-    """A constraint set for the columns of a factor: any object with this ``__call__``."""
+    """A constraint set for the columns of a factor: any object with this ``__call__``.
+
+    A user's own set may also have an attribute ``unit_norm``, which says whether all of its points have norm 1 (True)
+    or every point may be multiplied by any positive number (False); and a method ``relaxed(share)``, which returns the
+    set with the sparsity multiplied by ``share``, for starts that need a less sparse form.
+    """
 
     def __call__(self, b: npt.ArrayLike, near: npt.ArrayLike | None = None) -> Vector:
         """The point of the set nearest to ``b``; ``near`` breaks ties."""
-        ...
-
-
-@runtime_checkable
-class Normed(Protocol):
-    """A set that says whether all of its points have norm 1. Optional for a user's own set."""
-
-    @property
-    def unit_norm(self) -> bool:
-        """Whether all points have norm 1; False if every point may be multiplied by any positive number."""
-        ...
-
-
-@runtime_checkable
-class Relaxable(Protocol):
-    """A set with a less sparse form, for the gradual start. Optional for a user's own set."""
-
-    def relaxed(self, share: float) -> Projection:
-        """The set with the sparsity multiplied by ``share``."""
         ...
 
 

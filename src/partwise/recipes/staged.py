@@ -7,7 +7,7 @@ unconstrained components.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -123,20 +123,25 @@ def levels(sets: Sets) -> dict[int, float]:
 def removed(factor: Array, sets: Sets) -> float:
     """The share of a component that its set removes, on average. It counts where sparsity must rise."""
     asked = levels(sets)
-    rising = [j for j, level in asked.items() if np.nan_to_num(hoyer_sparsity(factor[:, j])) < level]
+    rising = [j for j, own in zip(asked, sparsities(factor, asked), strict=True) if own < asked[j]]
     return sum(1 - likeness(factor[:, j], sets[j]) ** 2 for j in rising) / len(asked)
 
 
 def halfway(factor: Array, sets: Sets) -> float:
     """The share of the requested sparsity that is half-way between the sparsity of a factor and the requested one."""
     asked = levels(sets)
-    own = np.nan_to_num(hoyer_sparsity(factor[:, [*asked]], axis=0))
-    return min(1.0, (1 + float(own.mean() / np.mean([*asked.values()]))) / 2)
+    return min(1.0, (1 + float(sparsities(factor, asked).mean() / np.mean([*asked.values()]))) / 2)
+
+
+def sparsities(factor: Array, columns: Iterable[int]) -> Array:
+    """The sparsities of some columns of a factor; 0 for columns of zeros."""
+    return np.nan_to_num(hoyer_sparsity(factor[:, [*columns]], axis=0))
 
 
 def likeness(column: Array, one: Projection) -> float:
     """The cosine of a column and the nearest point of a set to it, as a unit vector; 1 for a column of zeros."""
-    unit = column.astype(float) / (float(np.linalg.norm(column.astype(float))) or 1.0)
+    unit = column.astype(float)
+    unit /= float(np.linalg.norm(unit)) or 1.0
     nearest = np.asarray(one(unit), dtype=float)
     return float(unit @ nearest) / (float(np.linalg.norm(nearest)) or 1.0) if unit.any() else 1.0
 

@@ -118,8 +118,8 @@ def in_parts(task: Callable[[int, int], T], size: int, least: int) -> list[T]:
     Each part has at least ``least`` elements. The parts depend only on the size and the number of threads, so that
     results are reproducible bit for bit.
     """
-    threads = max(min(_threads.get(), size // least), 1)
-    if threads == 1:
+    threads = min(_threads.get(), size // least)
+    if threads <= 1:
         return [task(0, size)]
     bounds = [size * t // threads for t in range(threads + 1)]
     return list(pool(threads).map(task, bounds[:-1], bounds[1:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -60,7 +59,7 @@ def sum_over_rows(term: Callable[[int, int], Array], rows: int) -> Array:
 
 def inner(a: Array, b: Array) -> float:
     """⟨a, b⟩, summed in double precision."""
-    return float(_inner(np.ravel(a.T), np.ravel(b.T)))
+    return float(_inner(a.T.ravel(), b.T.ravel()))
 
 
 @kernel
@@ -71,7 +70,12 @@ def _inner(a: Array, b: Array) -> float:
     return total
 
 
-def dead_components(grams: Sequence[Array], share: float = NOTHING) -> Array:
-    """Components that are negligible relative to the largest one. Their ‖·‖² is the product over the factors."""
-    sizes = math.prod(g.diagonal() for g in grams)
-    return np.flatnonzero(sizes <= share * np.max(sizes))
+def dead_components(grams: Sequence[Array], share: float = NOTHING, kept: Sequence[int] = ()) -> Array:
+    """Components, except ``kept`` ones, that are negligible relative to the largest one.
+
+    The ‖·‖² of a component is the product over the factors.
+    """
+    sizes = reduce(np.multiply, (g.diagonal() for g in grams))
+    dead = sizes <= share * sizes.max()
+    dead[list(kept)] = False
+    return np.flatnonzero(dead)

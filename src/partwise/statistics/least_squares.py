@@ -96,8 +96,8 @@ class Stats(Additive):
     def divisors(self, dtype: npt.DTypeLike) -> Array:
         """The Gram matrix in another precision. Diagonal entries are 0 where they are too small to divide by."""
         gram = np.array(self.gram, dtype=dtype, order="C")
-        own = gram.diagonal()
-        np.fill_diagonal(gram, np.where(own < np.finfo(gram.dtype).tiny, 0, own))
+        own = gram.ravel()[:: len(gram) + 1]  # a view of the diagonal
+        own[own < np.finfo(gram.dtype).tiny] = 0
         return gram
 
     def slope(self, factor: Array) -> Array:

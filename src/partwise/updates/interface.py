@@ -21,7 +21,7 @@ from ..projections import (
     Simplex,
     hoyer_sparsity,
 )
-from ..projections.interface import Checked, Normed, Relaxable
+from ..projections.interface import Checked
 from ..projections.largest import keep_largest
 from ..statistics import Array, Rates, Stats
 
@@ -165,12 +165,12 @@ class Columns:
 
     @cached_property
     def unit_norm(self) -> bool:
-        return all(isinstance(s, Normed) and s.unit_norm for s in self.sets)
+        return all(getattr(s, "unit_norm", False) for s in self.sets)
 
     @cached_property
     def scale_free(self) -> bool:
         free = [s for s in self.sets if not isinstance(s, Kept)]
-        return all(isinstance(s, Normed) and not s.unit_norm and not isinstance(s, SCALED) for s in free)
+        return not any(getattr(s, "unit_norm", True) or isinstance(s, SCALED) for s in free)
 
     @cached_property
     def by_rows(self) -> bool:
@@ -190,7 +190,7 @@ class Columns:
 
     def relaxed(self, share: float) -> Columns:
         """The sets with their sparsity multiplied by ``share``. Sets without a relaxed form are unchanged."""
-        return Columns(tuple(s.relaxed(share) if isinstance(s, Relaxable) else s for s in self.sets))
+        return Columns(tuple(s.relaxed(share) if hasattr(s, "relaxed") else s for s in self.sets))
 
     def project(self, factor: Array, near: Array | None = None) -> Array:
         """Project every column of ``factor`` to its set, in place."""

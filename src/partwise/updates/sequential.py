@@ -58,17 +58,17 @@ class Sequential(Update):
 
     def __call__(self, factor: Array, stats: Stats, sets: Sets, state: State) -> tuple[Array, State]:
         """Improve ``factor`` in place."""
-        calls = state.get("calls", 0)
-        orders = np.tile(np.arange(factor.shape[1]), (self.sweeps, 1))
+        state = state or {"calls": 0, "thresholds": np.full(factor.shape[1], np.nan)}
+        orders = np.repeat(np.arange(factor.shape[1])[None], self.sweeps, axis=0)
         if self.order == "random":
-            np.random.default_rng([self.seed, calls]).permuted(orders, axis=1, out=orders)
+            np.random.default_rng([self.seed, state["calls"]]).permuted(orders, axis=1, out=orders)
         gram = stats.divisors(factor.dtype)
-        thresholds = state.get("thresholds", np.full(factor.shape[1], np.nan)).copy()
+        thresholds = state["thresholds"].copy()
         if sets.nonnegative:
             sweep_rows(factor, stats.cross, gram, orders)
         else:
             sweep_blocks(factor, stats.cross, gram, orders, sets, thresholds)
-        return factor, {"calls": calls + 1, "thresholds": thresholds}
+        return factor, {"calls": state["calls"] + 1, "thresholds": thresholds}
 
 
 def sweep_rows(factor: Array, cross: Array, gram: Array, orders: Array) -> None:
@@ -91,7 +91,7 @@ def sweep_blocks(factor: Array, cross: Array, gram: Array, orders: Array, sets: 
     ranges = sets.l1_ranges(len(factor))
     for order in orders:
         for start in range(0, len(order), BLOCK):
-            block, others = order[start : start + BLOCK], np.delete(order, slice(start, start + BLOCK))
+            block, others = order[start : start + BLOCK], np.concatenate([order[:start], order[start + BLOCK :]])
             subtract = partial(subtract_unchanged, factor.T, cross.T, gram, block, others, share)
             in_parts(subtract, len(factor), LEAST)
             place = sweep_block(factor.T, gram, block, ranges, thresholds, share, 0)
