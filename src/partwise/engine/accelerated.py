@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Statistics
-from ..runtime.compiled import kernel
+from ..runtime.compiled import kernel, loop
 from ..runtime.threads import in_parts
 from ..statistics import Array, Stats, as_factor, gram, inner, sum_over_rows
 from .running import Fit, Snapshot, WholeFit
@@ -196,6 +196,11 @@ def shift(now: Array, before: Array, beta: float, out: Array) -> tuple[Array, Ar
 @kernel
 def _extrapolate(now: Array, before: Array, out: Array, beta: float, first: int, end: int) -> None:
     for j in range(len(out)):
-        x, y, z = now[j], before[j], out[j]
-        for i in range(first, end):
-            z[i] = x[i] + beta * (x[i] - y[i])
+        go_on(now[j, first:end], before[j, first:end], beta, out[j, first:end])
+
+
+@loop
+def go_on(x: Array, y: Array, beta: float, z: Array) -> None:
+    """z ← x + β(x − y). Vectors of their own: over parts of longer ones, LLVM often takes the loop without SIMD."""
+    for i in range(z.size):
+        z[i] = x[i] + beta * (x[i] - y[i])
