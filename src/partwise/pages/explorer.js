@@ -54,7 +54,7 @@ const ticks = element("div", { class: "ticks", "aria-hidden": "true" }, ...level
 const CURVES = [
   ["error", "Relative error", number],
   ["heldout", "Held-out error", number],
-  ["nonzeros", "Features per part", rounded_count],
+  ["nonzeros", "Features per part", count_of],
   ["explained", "Explained", percent],
 ].filter(([key]) => levels[0][key] !== null);
 
@@ -78,7 +78,7 @@ function curve([key, title, format]) {
   const dot = shape("circle", { r: 5.5, class: "cursor" });
   // the ends of an axis need not show the rounding of a zero
   const rounded = (value, most, digits) => number(Math.abs(value) < 1e-6 * most ? 0 : value, digits);
-  const short = { explained: (value) => `${number(100 * value, 3)} %`, nonzeros: rounded_count }[key] ?? ((value) => rounded(value, most, 3));
+  const short = { explained: (value) => `${number(100 * value, 3)} %`, nonzeros: (value) => count_of(value, 3) }[key] ?? ((value) => rounded(value, most, 3));
   drawn.append(dot, shape("text", { x: left, y: height - 4 }, rounded(low, high, 2)),
     shape("text", { x: width - right, y: height - 4, "text-anchor": "end" }, number(high, 2)),
     shape("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "sparsity"),

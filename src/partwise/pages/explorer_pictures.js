@@ -35,7 +35,7 @@ function rows(reference) { // one Float32Array per row, as stored by Arrays.rows
 const floats = ({ at, count }) => new Float32Array(block, at, count);
 const largest = (row) => row.reduce((most, value) => (value > most ? value : most), 0) || 1;
 const number = (value, digits = 4) => (value === null || value === undefined || Number.isNaN(value) ? "–" : String(Number(value.toPrecision(digits))));
-const rounded_count = (value) => (value < 100 ? number(value) : String(Math.round(value)));
+const count_of = (value, digits = 4) => number(value, Math.max(digits, String(Math.round(value)).length)); // never tens for ones
 const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
 const counted = (count, one, several = `${one}s`) => `${count} ${count === 1 ? one : several}`;
 const percent = (share) => (share > 0.9995 && share < 1 ? `${Math.floor(share * 1e6) / 1e4} %` : `${(100 * share).toFixed(1)} %`);

@@ -151,7 +151,7 @@ def strongest_cells(pictures: Pictures, part: int, top: int) -> Iterator[tuple[s
         yield "Peak", look.note(weights), look.note(weights)
     elif isinstance(look, Lines):
         peaks = peaks_of(weights, top)
-        words = [f"{look.x[i]:.4g}" for i in peaks]
+        words = [f"{look.x[i]:.6g}" for i in peaks]
         yield f"Peaks, {quoted(look.x_label)}", float(look.x[peaks[0]]) if peaks else np.nan, ", ".join(words)
     elif isinstance(look, Bars):
         for heading, features in (
