@@ -177,7 +177,7 @@ def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
         order = matched_order(first, known.components)
         gallery = gallery_html(pictures, order)
         columns.append(f'<section><h3>{quoted(label)}</h3><dl class="provenance">{facts}</dl>{gallery}</section>')
-    words = words_on_pictures(shown[0].look, shown[0].known)
+    words = " ".join(dict.fromkeys(words_on_pictures(pictures.look, pictures.known) for pictures in shown))
     return f'<p>{words}</p><div class="side-by-side">{"".join(columns)}</div>'
 
 
