@@ -27,6 +27,7 @@ copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["gallery/**/*.md5", "gallery/**/*.ipynb"]
 default_role = "py:obj"  # `name` in a docstring is a link, if there is a page about that name
+smartquotes = False  # {"auto", False} in a docstring is code
 highlight_language = "none"  # formulas are indented, too
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!partwise\.).*")]  # links to other libraries would need their sites

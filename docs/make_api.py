@@ -75,11 +75,7 @@ def directive(title: str) -> str:
     if inspect.isclass(value):
         kind = "exception" if issubclass(value, Exception) else "class"
         return f".. auto{kind}:: {title}\n   :members: {', '.join(members(value))}"
-    return (
-        f".. autofunction:: {title}"
-        if callable(value)
-        else f".. autodata:: {title}\n   :no-value:\n\n{CONSTANTS[name]}"
-    )
+    return f".. autofunction:: {title}" if callable(value) else f".. py:data:: {title}\n\n   {CONSTANTS[name]}"
 
 
 def described(name: str, value: Any) -> list[str]:

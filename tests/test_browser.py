@@ -1,6 +1,7 @@
 """The report and the explorer in a real browser: headless Chromium (Debian: chromium, chromium-driver)."""
 
 import csv
+import re
 import shutil
 
 import numpy as np
@@ -159,6 +160,19 @@ def test_page_fits_the_screen_width(page, width):
     seen_by(page, width)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     assert page.find_elements(By.CSS_SELECTOR, "thead button")[0].is_displayed()
+
+
+def test_print_shows_every_part_and_bar(page):
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert not [row for row in page.find_elements(By.CSS_SELECTOR, "tbody tr") if not row.is_displayed()]
+        assert not page.find_element(By.CSS_SELECTOR, "thead button").is_displayed()
+        script = (
+            "return [...document.querySelectorAll('progress')].map((one) => getComputedStyle(one).printColorAdjust)"
+        )
+        assert set(page.execute_script(script)) == {"exact"}
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_pictures_are_enlarged_and_saved(page, tmp_path):
@@ -333,6 +347,30 @@ def test_a_link_leads_to_what_it_names(driver, explored):
         opened(driver, explored, "images", address)
         top = "return document.querySelectorAll('.panel')[arguments[0]].getBoundingClientRect().top"
         assert 0 <= driver.execute_script(top, k) < 800
+
+
+@pytest.mark.parametrize("width", [320, 1600])
+def test_curves_have_the_resolution_in_which_they_are_shown(driver, explored, width):
+    opened(driver, explored, "lines", "#s=0.7&part=1&sample=3", width=width)
+    script = """const shown = [...document.querySelectorAll('#explorer canvas')].filter((one) => one.clientWidth);
+        return shown.map((one) => [one.width, one.height, one.clientWidth, one.clientHeight])"""
+    WebDriverWait(driver, 10).until(lambda d: all(size[:2] == size[2:] for size in d.execute_script(script)))
+    assert len({width for width, *_ in driver.execute_script(script)}) > 2
+
+
+def test_slices_are_named(driver, explored):
+    opened(driver, explored, "volumes", "#s=0.7&part=1")
+    assert re.fullmatch(
+        r"Slices through the peak at \(.*\) mm: coronal, sagittal and axial", text(driver, ".detail figcaption")
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_curve_counts_more_features_than_there_are(driver, explored, kind):
+    X, _ = opened(driver, explored, kind)
+    script = """const chart = document.querySelector('[data-curve=nonzeros]').closest('figure');
+        return Number([...chart.querySelectorAll('text')].at(-2).textContent)"""
+    assert 0 < driver.execute_script(script) <= X.shape[1]
 
 
 def test_axes_have_round_numbers(driver, explored):

@@ -45,6 +45,10 @@ def test_first_the_table_then_one_rank(here, capsys):
     page = (here / "page.html").read_text()
     assert "12 of 12 components are kept" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+    assert main(["show", "found-3.pw", "--html", "report.html"]) == 0
+    report = (here / "report.html").read_text()
+    assert "partwise consensus x.csv" in report  # no single fit repeats it
+    assert "partwise.SparseNMF(" not in report
     assert main(["transform", "found-3.pw", "x.csv", "--out", "usage.csv"]) == 0
     assert pw.load("found.pw").ranks == [2, 3, 4]
 

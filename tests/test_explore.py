@@ -276,9 +276,15 @@ def test_page_holds_the_numbers_of_the_fits(X, found):
 
 
 def test_page_names_what_repeats_it(found):
-    call = "partwise.explore(X, n_components=5, sparsities=[0.3, 0.6, 0.8], holdout=0.1, random_state=0)"
+    asked = "n_components=5, sparsities=[0.3, 0.6, 0.8], holdout=0.1, part_shape=(8, 8), random_state=0"
+    call = f"partwise.explore(X, {asked})"
     for words in (f"Partwise {pw.__version__}", "SHA-256", call):
         assert words in found.page
+
+
+def test_levels_are_decimal_numbers(X):
+    found = pw.explore(X[:30], 2, np.linspace(0.2, 0.9, 15), max_iter=2)
+    assert found.sparsities == tuple((np.arange(20, 95, 5) / 100).tolist())
 
 
 def test_nothing_in_names_ends_an_element(X):

@@ -60,7 +60,7 @@ def test_following_the_advice_does_not_raise_the_error(name):
         said, result = warned(X, r, sparsity)
         for text in said:
             heard += 1
-            assert f"(about {usual:.1f})" in text
+            assert f"(about {usual:.2f})" in text
             way = re.search(r"use sparsity=\(([\d.]+), None\)", text)
             assert ("denser" in text) == bool(way)
             better = (float(way[1]), None) if way else min(usual, sparsity)

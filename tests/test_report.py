@@ -264,6 +264,13 @@ def test_provenance_repeats_the_fit(model):
         model.keep(provenance={"seed": 1})
 
 
+def test_models_of_several_kinds_say_how_to_read_each(rng):
+    sound = pw.SparseNMF(2, max_iter=3, tol=0).fit(rng.random((20, 12))).keep(origin=Sound(8000, 22, 11))
+    images = pw.SparseNMF(2, max_iter=3, tol=0).fit(rng.random((20, 12))).keep(part_shape=(3, 4))
+    text = Page(report([sound, images])).text
+    assert text.count("Spectra from 0 to 4000 Hz") == text.count("Blank is zero") == 1
+
+
 def test_models_side_by_side(model):
     other = copy.deepcopy(model)
     other.components_ = other.components_[::-1].copy()

@@ -41,6 +41,15 @@ def test_every_public_name_has_a_page(site):
 
 
 @pytest.mark.slow
+def test_docstrings_are_shown_as_meant(site):
+    """Initials are no list, a default is no object in memory, code keeps its quotes, constants are no class."""
+    for page in sorted((site / "reference").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        wrong = ["upperalpha", "&lt;class", "default=’", "{“", "Built-in immutable sequence", "str(object="]
+        assert not [words for words in wrong if words in text], page.name
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_has_its_picture(site, example):
     section, name = example.parent.name, example.stem

@@ -45,5 +45,5 @@ for axis, j in zip(axes, order, strict=False):
     axis.imshow(signed, cmap="RdBu_r", vmin=-abs(signed).max(), vmax=abs(signed).max())
 for axis in axes:
     axis.set_axis_off()
-right.suptitle("components, from against to for the digit 3", fontsize=10)
+right.suptitle("evidence against the digit 3 (blue) and for it (red)", fontsize=10)
 plt.show()

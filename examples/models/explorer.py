@@ -1,6 +1,6 @@
 """
-Sliding over the sparsity
-=========================
+A slider over the sparsity
+==========================
 
 :func:`partwise.explore` fits the same model at many sparsities, each from its neighbour, and writes a web page with a
 slider. Every component keeps its place and colour from level to level. Click one to follow it over all levels, or click

@@ -26,6 +26,7 @@ from .common import (
 )
 from .model_options import add_flags, level
 from .outputs import PICTURES, add_force, check_targets, write_outputs
+from .provenance import provenance
 from .select import components
 
 SUMMARY = "Find components that recur over many runs"
@@ -117,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     programs = None if options.at is None else found.at(options.at, options.density)
     title = visible(Path(table.source).name)
     writers = {
-        "model": lambda path: save_model(path, programs, table),
+        "model": lambda path: save_model(path, programs, table, provenance(options, table)),
         "picture": lambda path: draw(path, found, title),
         "page": lambda path: write_page(path, found, programs, title, table),
     }
@@ -179,9 +180,9 @@ def about(programs: Any) -> dict[str, Any]:
     return {"at": {name: getattr(programs, name) for name in names}}
 
 
-def save_model(target: Path, programs: Any, table: Any) -> None:
+def save_model(target: Path, programs: Any, table: Any, facts: dict[str, str]) -> None:
     """Save the components as a model, with what is known about the data."""
-    programs.model.keep(part_shape=table.part_shape, origin=table.origin)
+    programs.model.keep(part_shape=table.part_shape, origin=table.origin, provenance=facts)
     programs.save(target)
 
 

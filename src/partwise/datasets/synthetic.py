@@ -82,7 +82,7 @@ def bars(samples: int = 500, size: int = 8, *, probability: float | None = None,
 
     References
     ----------
-    P. Földiák (1990). Forming sparse representations by local anti-Hebbian learning. Biological Cybernetics 64.
+    Peter Földiák (1990). Forming sparse representations by local anti-Hebbian learning. Biological Cybernetics 64.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def brain_volume(
     *,
     parts: int = 40,
     noise: float = 0.1,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike = "float32",
     random_state: Seed = 0,
 ) -> GroundTruth:
     """Smooth blobs in an ellipsoid: a stand-in for the 269 private scans of the SSNMF paper.

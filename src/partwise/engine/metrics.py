@@ -129,7 +129,8 @@ def specificity(components: npt.ArrayLike) -> Array:
 
     References
     ----------
-    D. M. Blei and J. D. Lafferty, "Topic Models", in Text Mining: Classification, Clustering, and Applications, 2009.
+    David M. Blei and John D. Lafferty, "Topic Models", in Text Mining: Classification, Clustering, and Applications,
+    2009.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def advise(data: Data, sets: Sets) -> None:
     if error <= DENSER * natural.fit.relative_error:
         return
     middle = float(np.median(natural.sparsity))
-    usual = f"without a constraint (about {middle:.1f})"
+    usual = f"without a constraint (about {middle:.2f})"
     open_ended = [HoyerBetween(s.sparsity if isinstance(s, Hoyer) else s.lo, None) for s in asked]
     least = natural.under(open_ended)
     explained, free = 1 - error**2, 1 - natural.fit.relative_error**2

@@ -247,7 +247,13 @@ def entries(signature: inspect.Signature) -> dict[str, str]:
 
 def entry(name: str, default: object) -> str:
     """The docstring entry of an option."""
-    usual = "optional" if default is None else f"default={default!r}"
+    usual = (
+        "optional"
+        if default is None
+        else f'default="{default}"'
+        if isinstance(default, str)
+        else f"default={default!r}"
+    )
     lines = textwrap.fill(TABLE[name].text, 108, break_on_hyphens=False)
     return f"{name} : {TABLE[name].kind}, {usual}\n{textwrap.indent(lines, '    ')}"
 

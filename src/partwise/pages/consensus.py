@@ -14,7 +14,7 @@ from ..runtime.files import replacing
 from ..selection import Consensus, Programs
 from ..selection.stability import HEADINGS, as_text
 from .frame import framed, quoted
-from .parts import Pictures, gallery_html, table
+from .parts import SORTING, Pictures, gallery_html, table, words_on_pictures
 
 
 def consensus_page(
@@ -41,7 +41,10 @@ def consensus_page(
             f"<h2>{programs.rank} components that recur</h2>",
             f"<p>{html.escape(programs.in_words().capitalize())}</p>",
             chart(drawn, " wide"),
+            f"<p>{words_on_pictures(pictures.look, known)}</p>",
             gallery_html(pictures),
+            "<h2>Part by part</h2>",
+            SORTING,
             f'<div class="{type(pictures.look).__name__.lower()}">{table(pictures, 8)}</div>',
         ]
     with replacing(path) as fresh:

@@ -159,7 +159,8 @@ def explore(
         if share is not None:
             split = hold_out(Observed.of(data, False, None), share, rng)
             errors = [split.measured(composed(fit), fit.loss) for _, fit in path_of(split.seen).in_order()]
-    asked = {"n_components": n_components, "sparsities": [*levels], "holdout": holdout, **options}
+    asked = {"n_components": n_components, "sparsities": [*levels], "holdout": holdout}
+    asked |= {"part_shape": None if part_shape is None else tuple(part_shape), "kind": kind, **options}
     asked = {name: value for name, value in asked.items() if value is not None}
     facts = {
         "versions": versions(),

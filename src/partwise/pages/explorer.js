@@ -54,7 +54,7 @@ const ticks = element("div", { class: "ticks", "aria-hidden": "true" }, ...level
 const CURVES = [
   ["error", "Relative error", number],
   ["heldout", "Held-out error", number],
-  ["nonzeros", "Features per part", number],
+  ["nonzeros", "Features per part", count_of],
   ["explained", "Explained", percent],
 ].filter(([key]) => levels[0][key] !== null);
 
@@ -78,7 +78,7 @@ function curve([key, title, format]) {
   const dot = shape("circle", { r: 5.5, class: "cursor" });
   // the ends of an axis need not show the rounding of a zero
   const rounded = (value, most, digits) => number(Math.abs(value) < 1e-6 * most ? 0 : value, digits);
-  const short = key === "explained" ? (value) => `${number(100 * value, 3)} %` : (value) => rounded(value, most, 3);
+  const short = { explained: (value) => `${number(100 * value, 3)} %`, nonzeros: (value) => count_of(value, 3) }[key] ?? ((value) => rounded(value, most, 3));
   drawn.append(dot, shape("text", { x: left, y: height - 4 }, rounded(low, high, 2)),
     shape("text", { x: width - right, y: height - 4, "text-anchor": "end" }, number(high, 2)),
     shape("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "sparsity"),
@@ -146,9 +146,9 @@ async function start() {
   document.getElementById("explorer").replaceChildren(
     element("section", { class: "slider" }, element("label", { for: "sparsity" }, told), slider, ticks),
     element("section", { class: "charts curves", "aria-label": "Curves over sparsity" }, ...curves.map(([figure]) => figure)),
-    element("h2", {}, "Components"), element("p", {}, `${PICTURES[kind]} Select one for its details. ← and → change the sparsity.`),
+    element("h2", {}, "Components"), element("p", {}, `${PICTURES[kind]} `, element("span", { class: "hint" }, "Select one for its details. ←\u00a0and\u00a0→ change the sparsity.")),
     gallery, part_panel,
-    element("h2", {}, "Samples"), element("p", {}, "Select one to see how its components add up."), sample_panel, strip);
+    element("h2", {}, "Samples"), element("p", { class: "hint" }, "Select one to see how its components add up."), sample_panel, strip);
   read_address();
   draw_strip();
   draw();

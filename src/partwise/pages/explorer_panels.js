@@ -60,7 +60,7 @@ function axis(low, high, label) { // round numbers below a curve, and what they 
 }
 
 function caption(part) {
-  if (kind === "volumes") return `${view.planes.map((plane) => plane.name).join(", ")} slices through the peak at ${part.place}`;
+  if (kind === "volumes") return `Slices through the peak at ${part.place}: ${listed(view.planes.map((plane) => plane.name))}`;
   return kind === "images" ? "Scaled to the largest weight." : "";
 }
 

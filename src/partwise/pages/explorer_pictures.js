@@ -35,6 +35,8 @@ function rows(reference) { // one Float32Array per row, as stored by Arrays.rows
 const floats = ({ at, count }) => new Float32Array(block, at, count);
 const largest = (row) => row.reduce((most, value) => (value > most ? value : most), 0) || 1;
 const number = (value, digits = 4) => (value === null || value === undefined || Number.isNaN(value) ? "–" : String(Number(value.toPrecision(digits))));
+const count_of = (value, digits = 4) => number(value, Math.max(digits, String(Math.round(value)).length)); // never tens for ones
+const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
 const counted = (count, one, several = `${one}s`) => `${count} ${count === 1 ? one : several}`;
 const percent = (share) => (share > 0.9995 && share < 1 ? `${Math.floor(share * 1e6) / 1e4} %` : `${(100 * share).toFixed(1)} %`);
 const asked = (level) => (level.asked === null ? "no constraint" : number(level.asked));
@@ -109,11 +111,24 @@ function pixels(canvas, height, width, values, tone, channels = 1, inside = null
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+const lines = new WeakMap(); // how each curve is drawn again in the size at which it is shown: scaled, it would look dotted
+const resized = new ResizeObserver((entries) => entries.forEach(({ target: { clientWidth, clientHeight }, target }) => {
+  const [width, height] = [clientWidth, clientHeight].map((size) => Math.round(size * devicePixelRatio));
+  if (width && height && (width !== target.width || height !== target.height)) lines.get(target)(width, height, devicePixelRatio);
+}));
+
 function line(canvas, values, tone, ink) { // a curve over the features with the area below it, scaled to 1
-  const width = (canvas.width = 480), height = (canvas.height = 160);
+  const draw = (...size) => drawn_line(canvas, values, tone, ink, ...size);
+  draw(480, 160, 2);
+  lines.set(canvas, draw);
+  resized.observe(canvas);
+}
+
+function drawn_line(canvas, values, tone, ink, width, height, stroke) {
+  Object.assign(canvas, { width, height });
   const pen = canvas.getContext("2d");
-  const zero = tone === "residual" ? height / 2 : height - 4;
-  const tall = tone === "residual" ? height / 2 - 6 : height - 10;
+  const zero = tone === "residual" ? height / 2 : height - 2 * stroke;
+  const tall = tone === "residual" ? height / 2 - 3 * stroke : height - 5 * stroke;
   const last = Math.max(values.length - 1, 1);
   const trace = (kept) => {
     pen.beginPath();
@@ -131,7 +146,7 @@ function line(canvas, values, tone, ink) { // a curve over the features with the
   pen.globalAlpha = 1;
   trace((value) => value);
   pen.strokeStyle = colour(tone === "residual" ? "--quiet" : ink);
-  pen.lineWidth = tone === "residual" ? 1 : 2;
+  pen.lineWidth = tone === "residual" ? stroke / 2 : stroke;
   pen.stroke();
 }
 

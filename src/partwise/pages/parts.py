@@ -17,6 +17,15 @@ from ..statistics import Array
 from .frame import quoted
 
 PLACES = 240  # maximum number of points of a line, the width of a thumbnail in pixels
+PICTURES = {
+    "Images": "{} is zero; each part is scaled to its largest weight.",
+    "Volumes": "The slice at the z index of the largest weight of each part, x to the right and y up. Blank is zero.",
+    "Brains": "Coronal, sagittal and axial slices through the largest weight of each part; L is left and P posterior. "
+    "Each part is scaled to its largest weight.",
+    "Lines": "The weight of each feature; each part has its own scale.",
+    "Bars": "The features that are most specific to each part.",
+}
+SORTING = '<p class="hint">Click a heading to sort, and again to reverse the order; click a picture to enlarge it.</p>'
 
 
 @dataclass(frozen=True)
@@ -206,3 +215,11 @@ def table(pictures: Pictures, top: int) -> str:
         f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
     )
+
+
+def words_on_pictures(look: Look, known: Summary) -> str:
+    """How to read the plots of parts."""
+    if isinstance(look, Lines) and isinstance(known.origin, Sound):
+        return f"Spectra from 0 to {known.origin.frequencies[-1]:g} Hz; each part has its own scale."
+    zero = "Black" if isinstance(look, Images) and look.shape[2:] else "Blank"
+    return PICTURES[type(look).__name__].format(zero)

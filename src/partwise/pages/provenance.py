@@ -34,7 +34,7 @@ def provenance_of(model: Any, data: Matrix | None) -> dict[str, str]:
         facts["data"] = described(data)
     if seed is not None:
         facts["seed"] = str(seed)
-    if hasattr(model, "get_params"):
+    if hasattr(model, "get_params") and hasattr(model, "n_iter_"):  # not a consensus, nor learnt from batches
         facts["call"] = call(f"partwise.{type(model).__name__}", changed(model), seed) + ".fit(X)"
     if "versions" not in facts:
         facts["versions of this report"] = versions()

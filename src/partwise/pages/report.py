@@ -20,12 +20,12 @@ from ..plotting import activations as activations_map
 from ..plotting import convergence, new_figure, sparsity_histogram
 from ..plotting.charts import as_named, distances
 from ..plotting.inline import as_svg
-from ..plotting.looks import Images, Lines, Look, look_of
+from ..plotting.looks import look_of
 from ..runtime.files import replacing
 from ..runtime.untrusted import visible
 from .frame import framed, quoted
 from .packed import Arrays, safe_json
-from .parts import Pictures, gallery_html, table
+from .parts import SORTING, Pictures, gallery_html, table, words_on_pictures
 from .provenance import provenance_html, provenance_of
 
 CHART = (3.8, 2.8)  # inches: text has the size of the page's text, with three charts in a row and on a phone
@@ -150,7 +150,7 @@ def details(pictures: Pictures, top: int, facts: Mapping[str, str], alone: bool)
         *([*gallery_of(pictures)] if alone else []),  # several models: side by side above
         charts(known, level),
         f"<h{level}>Part by part</h{level}>",
-        "<p>Click a heading to sort, and again to reverse the order; click a picture to enlarge it.</p>",
+        SORTING,
         f'<div class="{type(look).__name__.lower()}">{table(pictures, top)}</div>',
         provenance_html(facts, level),
     ]
@@ -177,7 +177,7 @@ def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
         order = matched_order(first, known.components)
         gallery = gallery_html(pictures, order)
         columns.append(f'<section><h3>{quoted(label)}</h3><dl class="provenance">{facts}</dl>{gallery}</section>')
-    words = words_on_pictures(shown[0].look, shown[0].known)
+    words = " ".join(dict.fromkeys(words_on_pictures(pictures.look, pictures.known) for pictures in shown))
     return f'<p>{words}</p><div class="side-by-side">{"".join(columns)}</div>'
 
 
@@ -204,14 +204,6 @@ def downloads(shown: Sequence[Pictures]) -> dict[str, str]:
 
 
 PHRASES = ("data", "method", "stop reason")  # facts shown as text, not as figures
-PICTURES = {
-    "Images": "{} is zero; each part is scaled to its largest weight.",
-    "Volumes": "The slice at the z index of the largest weight of each part, x to the right and y up. Blank is zero.",
-    "Brains": "Coronal, sagittal and axial slices through the largest weight of each part; L is left and P posterior. "
-    "Each part is scaled to its largest weight.",
-    "Lines": "The weight of each feature; each part has its own scale.",
-    "Bars": "The features that are most specific to each part.",
-}
 
 
 def opening(known: Summary) -> str:
@@ -225,17 +217,9 @@ def figures(known: Summary) -> str:
     boxes = []
     for name, fact in known.facts().items():
         if name not in PHRASES:
-            long = ' class="words"' if len(fact) > 16 else ""
+            long = ' class="words"' if fact[0].isalpha() else ""
             boxes.append(f"<div><dt>{html.escape(name)}</dt><dd{long}>{html.escape(fact)}</dd></div>")
     return f'<dl class="facts">{"".join(boxes)}</dl>'
-
-
-def words_on_pictures(look: Look, known: Summary) -> str:
-    """How to read the plots of parts."""
-    if isinstance(look, Lines) and isinstance(known.origin, Sound):
-        return f"Spectra from 0 to {known.origin.frequencies[-1]:g} Hz; each part has its own scale."
-    zero = "Black" if isinstance(look, Images) and look.shape[2:] else "Blank"
-    return PICTURES[type(look).__name__].format(zero)
 
 
 def charts(known: Summary, level: int = 2) -> str:

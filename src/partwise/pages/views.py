@@ -192,7 +192,7 @@ def cuts_of(look: Volumes | Brains, m: int) -> Cuts:
         ends = [tuple(ENDS[across]) for _, across, _ in VIEWS]
         names: Sequence[str] = PLANES
     else:
-        spans, ends, names = [(w, h) for h, w in shapes], [("", "")] * 3, ("x, z", "y, z", "x, y")
+        spans, ends, names = [(w, h) for h, w in shapes], [("", "")] * 3, ("xz", "yz", "xy")
     bare.facts["planes"] = [
         {"name": name, "height": h, "width": w, "across": float(a), "up": float(u), "ends": end}
         for name, (h, w), (a, u), end in zip(names, shapes, spans, ends, strict=True)

@@ -35,6 +35,8 @@ from .vectors import divide_positive, norm, norm_ratio
 class Nonnegative(Metric):
     """{y ≥ 0}.
 
+    Examples
+    --------
     >>> Nonnegative()([3.0, -1.0, 2.0])
     array([3., 0., 2.])
     """

@@ -53,7 +53,8 @@ async def l0(
 
     References
     ----------
-    R. Peharz and F. Pernkopf, "Sparse nonnegative matrix factorization with ℓ0-constraints", Neurocomputing 80 (2012).
+    Robert Peharz and Franz Pernkopf, "Sparse nonnegative matrix factorization with ℓ0-constraints", Neurocomputing 80
+    (2012).
 
     Examples
     --------

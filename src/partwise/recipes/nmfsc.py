@@ -42,7 +42,7 @@ async def nmfsc(
 
     References
     ----------
-    P. O. Hoyer, "Non-negative matrix factorization with sparseness constraints", JMLR 5 (2004).
+    Patrik O. Hoyer, "Non-negative matrix factorization with sparseness constraints", JMLR 5 (2004).
 
     Examples
     --------

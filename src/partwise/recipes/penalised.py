@@ -42,7 +42,7 @@ async def nnsc(
 
     References
     ----------
-    P. O. Hoyer, "Non-negative sparse coding", NNSP 2002.
+    Patrik O. Hoyer, "Non-negative sparse coding", NNSP 2002.
 
     Examples
     --------

@@ -144,7 +144,7 @@ def matched(result: Result, before: Result) -> Result:
 def as_sparsities(values: float | Iterable[float], name: str = "sparsities") -> tuple[float, ...]:
     """Validate sparsities, and return them from low to high, each once."""
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    found = sorted({as_number(value, name) for value in listed})
+    found = sorted({round(as_number(value, name), 12) for value in listed})  # np.linspace gives 0.44999999999999996
     if not found:
         raise ValueError(f"{name} is empty: give at least one number between 0 and 1")
     return tuple(found)

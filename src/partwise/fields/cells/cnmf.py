@@ -58,7 +58,7 @@ class cNMF:  # noqa: N801 (its name)
 
     References
     ----------
-    D. Kotliar et al., eLife 8 (2019). https://github.com/dylkot/cNMF
+    Dylan Kotliar et al., eLife 8 (2019). https://github.com/dylkot/cNMF
     """
 
     def __init__(self, output_dir: str | os.PathLike[str] = ".", name: str | None = None) -> None:
