@@ -31,7 +31,7 @@ from .steps import ChunkSums, SharingStep
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
-from .values import check_kind, checksum
+from .values import check_kind, checksum, frame_values, naming_columns
 from .weighted import WeightedDense, as_scales, as_weighted
 
 __all__ = [
@@ -65,7 +65,9 @@ __all__ = [
     "check_kind",
     "check_seen",
     "checksum",
+    "frame_values",
     "is_lazy",
+    "naming_columns",
     "with_divergence",
 ]
 

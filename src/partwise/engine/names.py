@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data import frame_values
 from ..statistics import Array
 
 
@@ -34,7 +35,7 @@ def named(X: Any) -> Named:
     if hasattr(X, "columns") and hasattr(X, "iloc"):  # pandas
         features = as_names(X.columns) if all(isinstance(name, str) for name in X.columns) else None
         samples = as_names(X.index) if all(isinstance(name, str) for name in X.index) else None
-        whole = X.sparse.to_coo().tocsr() if len(X.dtypes) and all(map(is_sparse, X.dtypes)) else X.to_numpy()
+        whole = X.sparse.to_coo().tocsr() if len(X.dtypes) and all(map(is_sparse, X.dtypes)) else frame_values(X)
         return Named(whole, samples, features)
     return Named(X, None, None)
 
