@@ -50,10 +50,10 @@ def as_names(names: Any) -> Array | None:
     return None if names is None else np.array([str(name) for name in names], dtype=object)
 
 
-def check_unique(names: Sequence[str] | Array, what: str, how: str = "") -> None:
+def check_unique(names: Sequence[str] | Array | None, what: str, how: str = "") -> None:
     """Raise an error that says ``how`` to help, if a name occurs twice: features could not be matched by name."""
     seen: set[str] = set()
-    twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    twice = next((name for name in (() if names is None else names) if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         raise ValueError(
             f"the feature name {twice!r} of {what} occurs more than once: make the names unique{how and f', {how}'}"
