@@ -60,7 +60,7 @@ def naming_columns(X: Any) -> Iterator[None]:
 
 
 def check_columns(X: Any, kinds: str) -> None:
-    """Raise ValueError that lists the columns of a pandas DataFrame that are no numbers, if one is not of these kinds."""
+    """Raise ValueError, with the columns of a DataFrame that are no numbers, if one is not of these kinds."""
     if hasattr(X, "select_dtypes") and any(dtype.kind not in kinds for dtype in X.dtypes):
         others = [name for name, dtype in X.dtypes.items() if dtype.kind not in "buif"]
         listed = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
