@@ -382,6 +382,15 @@ def test_missing_values_of_nullable_columns(X):
     np.testing.assert_allclose(*(run.spectra[2] for run in runs), atol=1e-10)
 
 
+def test_sparse_columns_are_not_made_dense(X, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    sparse = sp.csr_matrix(np.where(X < 0.5, 0, X))
+    monkeypatch.setattr(pandas.DataFrame, "__array__", None)
+    table = pandas.DataFrame.sparse.from_spmatrix(sparse)
+    one, other = (pw.ssnmf(Y, 2, max_iter=3, random_state=0) for Y in (sparse, table))
+    np.testing.assert_array_equal(one.components, other.components)
+
+
 def test_columns_of_the_same_name_are_named(X):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=r"the feature name 'a' of X occurs more than once: make the names unique$"):

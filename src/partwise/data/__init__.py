@@ -114,6 +114,8 @@ def as_data(
     if isinstance(X, Matrix | Chunked):
         return X
     check_kind(X)
+    if hasattr(X, "select_dtypes"):
+        X = frame_values(X)
     limit = LIMIT if memory_limit is None else memory_limit
     remote = type(X).__module__.split(".")[0] == "dask"
     stored = as_stored(X, limit) if is_lazy(X) and not remote else None

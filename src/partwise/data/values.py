@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.arrays import DType
+from ..runtime.arrays import DType, Sparse
 from ..statistics import Array
 from .protocols import Data
 
@@ -34,19 +34,26 @@ def precision(dtype: DType, what: str = "X") -> DType:
 def as_floats(X: npt.ArrayLike) -> Array:
     """Return X as an array of the dtype for computations. Objects are converted to float64."""
     check_kind(X)
-    array = frame_values(X) if hasattr(X, "select_dtypes") else np.asarray(X)
+    array = np.asarray(X)
     array = array.astype(float if array.dtype.kind == "O" else precision(array.dtype), copy=False)
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
-def frame_values(X: Any) -> Array:
-    """The values of a pandas DataFrame. Missing ones are NaN, also in nullable columns."""
+def frame_values(X: Any) -> Array | Sparse:
+    """The values of a pandas DataFrame, sparse if all columns are. Missing ones are NaN, also in nullable columns."""
     check_kind(X)
+    if len(X.dtypes) and all(map(is_sparse, X.dtypes)):
+        return X.sparse.to_coo().tocsr()  # type: ignore[no-any-return]
     array = np.asarray(X)
     if array.dtype.kind != "O":
         return array
     with naming_columns(X):
         return np.asarray(X.to_numpy(float, na_value=np.nan))
+
+
+def is_sparse(dtype: Any) -> bool:
+    """Whether a column of a DataFrame is sparse."""
+    return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype") and dtype.fill_value == 0
 
 
 @contextmanager

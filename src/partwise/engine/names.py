@@ -35,14 +35,8 @@ def named(X: Any) -> Named:
     if hasattr(X, "columns") and hasattr(X, "iloc"):  # pandas
         features = as_names(X.columns) if all(isinstance(name, str) for name in X.columns) else None
         samples = as_names(X.index) if all(isinstance(name, str) for name in X.index) else None
-        whole = X.sparse.to_coo().tocsr() if len(X.dtypes) and all(map(is_sparse, X.dtypes)) else frame_values(X)
-        return Named(whole, samples, features)
+        return Named(frame_values(X), samples, features)
     return Named(X, None, None)
-
-
-def is_sparse(dtype: Any) -> bool:
-    """Whether a column of a DataFrame is sparse."""
-    return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype") and dtype.fill_value == 0
 
 
 def as_names(names: Any) -> Array | None:
