@@ -231,6 +231,12 @@ def test_bad_counts_and_options(counts, spoil, options, message):
         consensus(adata, **{"ranks": 2, "n_runs": 2, "n_top_genes": 40, "random_state": 0, **options})
 
 
+@pytest.mark.parametrize("X", [np.full((5, 8), 3), np.arange(1, 9)[None]])
+def test_cells_that_are_all_the_same_are_refused(X):
+    with pytest.raises(ValueError, match="all cells have the same shares of counts: give more cells"):
+        consensus(as_adata(X), ranks=2, n_runs=2)
+
+
 def test_duplicate_genes_and_foreign_objects(counts):
     adata = as_adata(counts)
     adata.var_names = ["g1", "g1", *adata.var_names[2:]]

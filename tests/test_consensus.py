@@ -253,6 +253,16 @@ def test_bad_data_are_refused():
             pw.consensus(bad, ranks=2, n_runs=2)
 
 
+def test_features_of_the_same_name_are_refused(X):
+    double = X.rename(columns={"f1": "f0"})
+    for call in (
+        lambda: pw.consensus(double, 2),
+        lambda: pw.consensus.from_spectra([np.eye(X.shape[1])[:2]] * 2, double),
+    ):
+        with pytest.raises(ValueError, match="the feature name 'f0' of X occurs more than once"):
+            call()
+
+
 @pytest.mark.parametrize(("value", "advice"), [(np.nan, {"missing": "em"}), (-0.1, {"negative": "allow"})])
 def test_missing_and_negative_entries_are_refused_with_advice_that_works(X, tmp_path, value, advice):
     odd = X.copy()

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+from functools import partial
 
 import joblib
 import numpy as np
@@ -352,6 +353,42 @@ def test_a_column_of_words_is_named(X):
     table = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(kind="x", day=pandas.Timestamp(0))
     with pytest.raises(ValueError, match=r"columns that are not numbers: 'kind', 'day'\. Drop or encode them"):
         fitted(table)
+
+
+@pytest.mark.parametrize("fit", [pw.ssnmf, partial(pw.select, n_splits=1), partial(pw.consensus, n_runs=2)])
+def test_functions_name_columns_of_words_and_dates(X, fit):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    for other in ("x", pandas.Timestamp(0), pandas.Timedelta(1)):
+        with pytest.raises(ValueError, match="columns that are not numbers: 'd'"):
+            fit(table.assign(d=other), 2)
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", "U", complex])
+def test_arrays_that_are_no_real_numbers(X, dtype):
+    for fit in (fitted, lambda Y: pw.ssnmf(Y, 2)):
+        with pytest.raises(ValueError, match="X must contain real numbers"):
+            fit(X.round().astype(int).astype(dtype))
+
+
+def test_missing_values_of_nullable_columns(X):
+    pandas = pytest.importorskip("pandas")
+    holes = np.where(X < 0.1, np.nan, X)
+    table = pandas.DataFrame(holes, columns=[f"x{j}" for j in range(X.shape[1])]).astype("Float64")
+    assert table.isna().to_numpy().any()
+    one, other = (pw.ssnmf(Y, 2, missing="em", max_iter=3, random_state=0) for Y in (holes, table))
+    np.testing.assert_allclose(one.components, other.components, atol=1e-10)
+    runs = [pw.consensus(Y, 2, n_runs=2, missing="em", max_iter=3, random_state=0) for Y in (holes, table)]
+    np.testing.assert_allclose(*(run.spectra[2] for run in runs), atol=1e-10)
+
+
+def test_sparse_columns_are_not_made_dense(X, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    sparse = sp.csr_matrix(np.where(X < 0.5, 0, X))
+    monkeypatch.setattr(pandas.DataFrame, "__array__", None)
+    table = pandas.DataFrame.sparse.from_spmatrix(sparse)
+    one, other = (pw.ssnmf(Y, 2, max_iter=3, random_state=0) for Y in (sparse, table))
+    np.testing.assert_array_equal(one.components, other.components)
 
 
 def test_columns_of_the_same_name_are_named(X):

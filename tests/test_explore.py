@@ -498,3 +498,11 @@ def test_digest_depends_on_values_alone(X):
     other = X.copy()
     other[3, 3] += 1
     assert digest(as_data(X)) != digest(as_data(other))
+
+
+def test_components_keep_their_place_in_a_list_of_activation_sparsities():
+    rng, want = np.random.default_rng(0), [0.1, 0.3, 0.5, 0.7, 0.8]
+    for seed in range(4):
+        X = rng.random((40, 5)) ** 3 @ rng.random((5, 30)) ** 3 + 0.1 * rng.random((40, 30))
+        for result in pw.explore(X, 5, [0.2, 0.4, 0.6, 0.8, 0.9], activation_sparsity=want, random_state=seed).results:
+            np.testing.assert_allclose(result.activation_sparsity, want, atol=1e-10)

@@ -52,3 +52,15 @@ def test_samples_of_zeros_are_left_out_of_the_fit(rng, capsys):
     assert len(facts["unconstrained_sparsity"]) == 2
     assert facts["unconstrained_samples"] == 3
     assert "2 components without a constraint, fitted to 3 samples, have sparsity" in said
+
+
+def test_negative_entries_are_described_if_they_are_allowed(rng, capsys):
+    np.save("x.npy", rng.random((30, 5)) - 0.2)
+    assert main(["info", "x.npy", "-r", "2", "--negative", "allow", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["unconstrained_sparsity"]) == 2
+    for command in (["info", "x.npy"], ["select", "x.npy", "-r", "2"]):
+        assert main(command) == 1
+        assert "set --negative allow" in capsys.readouterr().err
+    few = ["--max-iter", "2", "--n-splits", "1", "--n-init", "1", "--json"]
+    assert main(["select", "x.npy", "-r", "2", "--negative", "allow", *few]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 1

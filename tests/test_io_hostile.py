@@ -110,11 +110,21 @@ def test_random_bytes(tmp_path, rng):
         ("\n\n", "is empty"),
         ("hello\nworld\n", "has no column of numbers"),
         ("a,b\n0,5;1\n", "'5;1', not a number"),
+        ("a;b\n0,5;1\n", "column 'a' is '0,5', not a number: write it with a decimal point"),
+        ("a,b\n1,1_000\n", "column 'b' is '1_000', not a number: write it with a decimal point"),
+        ("a,b\n5%,1\n7%,2\n", "column 'a' is '5%', not a number: write it with a decimal point"),
     ],
 )
 def test_tables_that_are_none(tmp_path, text, message):
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
+        read(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_tables_in_other_encodings(tmp_path, encoding):
+    (tmp_path / "x.csv").write_text("größe,b\n1,2\n", encoding=encoding)
+    with pytest.raises(pw.UnreadableError, match=r"x\.csv cannot be read: .*not in UTF-8: save it as UTF-8$"):
         read(tmp_path / "x.csv")
 
 

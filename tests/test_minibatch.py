@@ -279,3 +279,8 @@ def test_partial_fit_refuses_other_components_than_at_the_first_batch(rng, chang
         model.set_params(**changed).partial_fit(X)
     np.testing.assert_array_equal(model.components_, before)
     assert model.set_params(n_components=3, sparsity=[0.5] * 3).partial_fit(X).n_steps_ == 2
+
+
+def test_larger_batches_are_advised_only_if_they_can_be_larger(X):
+    with pytest.warns(ConvergenceWarning, match=r"converging; raise max_iter or tol$"):
+        pw.MiniBatchSparseNMF(R, batch_size=len(X), max_iter=2, tol=1e-12, random_state=0).fit(X)

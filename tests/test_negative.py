@@ -48,6 +48,29 @@ def test_estimators_transform_and_save(estimator, tmp_path):
         model.set_params(negative="error").transform(X)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_held_out_entries_may_be_among_them(form):
+    options = {"n_splits": 1, "n_init": 1, "max_iter": 5, "tol": 0} | ASKED
+    (row,) = pw.select(form(X), 4, holdout=0.01, **options).rows
+    whole = pw.ssnmf(X, 4, max_iter=5, tol=0, **ASKED)
+    assert row["train_error"] == pytest.approx(whole.relative_error, rel=0.05)
+    seen = np.random.default_rng(1).random(X.shape) < 0.9
+    masks = [pw.select(form(X), 4, observed=mask, **options).rows[0]["train_error"] for mask in (seen, form(seen))]
+    assert masks[0] == pytest.approx(masks[1], rel=1e-6)
+    with pytest.raises(ValueError, match="set negative='allow'"):
+        pw.select(form(X), 4)
+    with pytest.raises(ValueError, match="squared loss"):
+        pw.select(form(X), 4, loss="kl", **options)
+
+
+def test_held_out_entries_of_an_explorer_are_fitted_as_all_others():
+    options = {"holdout": 0.1, "max_iter": 5} | ASKED
+    found = pw.explore(X, 3, sparsities=[0.3], **options)
+    assert found.heldout_errors.shape == found.errors.shape
+    with pytest.raises(ValueError, match="multiplicative updates"):
+        pw.explore(X, 3, sparsities=[0.3], recipe="nmfsc", **options)
+
+
 def test_a_resumed_fit_is_the_same(tmp_path):
     path = tmp_path / "fit.pw"
     whole = pw.ssnmf(X, 4, sparsity=0.5, max_iter=12, tol=0, **ASKED)

@@ -281,6 +281,19 @@ def test_one_sample_one_feature_and_samples_without_weight():
     assert not pw.SparseNMF(3, random_state=0, max_iter=3, tol=0).fit_transform(X, sample_weight=weight)[4].any()
 
 
+def test_large_weights_are_refused_where_single_precision_would_make_them_infinite():
+    with pytest.raises(ValueError, match=r"the largest value of sample_weight is 2\.9e\+41, .*safe in float32"):
+        pw.ssnmf(X.astype(np.float32), 3, sample_weight=np.arange(30) * 1e40)
+
+
+@pytest.mark.parametrize("sparsity", [None, 0.5])
+def test_only_ratios_of_weights_matter(sparsity):
+    results = [pw.ssnmf(X, 3, sparsity=sparsity, weights=V * c, random_state=0) for c in (1.0, 2.0**-60, 2.0**60)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.components, results[0].components)
+        np.testing.assert_array_equal(result.activations, results[0].activations)
+
+
 BAD = V.copy()
 BAD[2, 3] = np.nan
 
@@ -291,6 +304,11 @@ BAD[2, 3] = np.nan
         ({"weights": BAD}, "contains NaN or infinity"),
         ({"weights": -V}, "must not be negative"),
         ({"weights": 0 * V}, "zero everywhere"),
+        ({"weights": V * 1e200}, r"the largest value of weights is .*outside the range .* so rescale them"),
+        (
+            {"sample_weight": np.arange(30) * 1e-200},
+            "the largest value of sample_weight is 2.9e-199, outside the range",
+        ),
         ({"weights": V[:5]}, r"shape \(5, 20\)"),
         ({"weights": sp.csr_array(V)}, "sparse"),
         ({"weights": V.astype(str)}, "real numbers"),

@@ -6,7 +6,9 @@ import argparse
 import math
 from typing import Any
 
+from ..engine.options import FLAGS
 from .common import add_data, add_verbosity, described, facts_about, print_results, read_data
+from .model_options import add_flags
 
 SUMMARY = "Describe a data set and suggest a sparsity to start from"
 USAGE = "DATA [DATA …] [options]"
@@ -31,6 +33,7 @@ def add_options(parser: Any) -> None:
         help="number of components of the unconstrained fit (default: %(default)s)",
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
+    add_flags(group, {"negative": FLAGS["negative"]})
     add_verbosity(parser)
 
 
@@ -40,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from ..engine.natural import natural_fit
 
     table = read_data(options)
-    data = as_data(table.X, missing=True)
+    data = as_data(table.X, missing=True, signed=options.negative == "allow")
     zeros, largest, missing, unseen = counted(data)
     found = natural_fit(data, min(options.components, *data.shape), options.seed)
     natural = None if found is None else found.sparsity

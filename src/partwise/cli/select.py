@@ -43,7 +43,7 @@ OPTIONS: dict[str, Flag] = {
     "n_splits": Flag(int, "number of random sets of hidden entries", "3"),
     "n_init": Flag(int, "number of starts for each model", "3"),
     "init": Flag(("auto", "samples", "random", "gradual"), "start of the first fit in each series", "auto"),
-    **{name: FLAGS[name] for name in ("loss", "max_iter", "tol", "missing")},
+    **{name: FLAGS[name] for name in ("loss", "max_iter", "tol", "missing", "negative")},
     "n_jobs": Flag(int, "number of processes; -1: one per core", "1"),
     "random_state": FLAGS["random_state"],
     "checkpoint": Flag(str, "save finished fits to this file and resume from it", metavar="FILE"),

@@ -31,7 +31,7 @@ from .steps import ChunkSums, SharingStep
 from .stored import LIMIT, as_stored
 from .stored_chunks import StoredData
 from .tensor import DenseTensor, Tensor
-from .values import check_kind, checksum
+from .values import check_kind, checksum, frame_values, naming_columns
 from .weighted import WeightedDense, as_scales, as_weighted
 
 __all__ = [
@@ -65,7 +65,9 @@ __all__ = [
     "check_kind",
     "check_seen",
     "checksum",
+    "frame_values",
     "is_lazy",
+    "naming_columns",
     "with_divergence",
 ]
 
@@ -112,6 +114,8 @@ def as_data(
     if isinstance(X, Matrix | Chunked):
         return X
     check_kind(X)
+    if hasattr(X, "select_dtypes"):
+        X = frame_values(X)
     limit = LIMIT if memory_limit is None else memory_limit
     remote = type(X).__module__.split(".")[0] == "dask"
     stored = as_stored(X, limit) if is_lazy(X) and not remote else None

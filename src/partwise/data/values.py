@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.arrays import DType
+from ..runtime.arrays import DType, Sparse
 from ..statistics import Array
 from .protocols import Data
 
@@ -24,7 +26,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 def precision(dtype: DType, what: str = "X") -> DType:
     """The dtype for computations: float32 and float64 are kept, other real numbers become float64."""
     if dtype.kind not in "buif":
-        reason = "Complex data not supported" if dtype.kind == "c" else "convert it to numbers first"
+        reason = "Complex data not supported" if dtype.kind == "c" else "Convert it to numbers first"
         raise ValueError(f"{what} has dtype {dtype}: {what} must contain real numbers. {reason}")
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
@@ -37,12 +39,53 @@ def as_floats(X: npt.ArrayLike) -> Array:
     return np.require(array, requirements="A")  # arrays from Dask may be unaligned, and NumPy would copy them for BLAS
 
 
+def frame_values(X: Any) -> Array | Sparse:
+    """The values of a pandas DataFrame, sparse if all columns are. Missing ones are NaN, also in nullable columns."""
+    check_kind(X)
+    if len(X.dtypes) and all(map(is_sparse, X.dtypes)):
+        return X.sparse.to_coo().tocsr()  # type: ignore[no-any-return]
+    array = np.asarray(X)
+    if array.dtype.kind != "O":
+        return array
+    with naming_columns(X):
+        return np.asarray(X.to_numpy(float, na_value=np.nan))
+
+
+def is_sparse(dtype: Any) -> bool:
+    """Whether a column of a DataFrame is sparse."""
+    return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype") and dtype.fill_value == 0
+
+
+@contextmanager
+def naming_columns(X: Any) -> Iterator[None]:
+    """Say in errors which columns of a DataFrame are no numbers."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        check_columns(X, "buif")
+        raise
+
+
+def check_columns(X: Any, kinds: str) -> None:
+    """Raise ValueError, with the columns of a DataFrame that are no numbers, if one is not of these kinds."""
+    if hasattr(X, "select_dtypes") and any(dtype.kind not in kinds for dtype in X.dtypes):
+        others = [name for name, dtype in X.dtypes.items() if dtype.kind not in "buif"]
+        listed = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
+        raise ValueError(f"X has columns that are not numbers: {listed}. Drop or encode them")
+
+
 def check_kind(X: object) -> None:
-    """Raise TypeError if X is nothing that holds a matrix; ValueError for a masked array, which would lose its mask."""
+    """Raise TypeError if X is nothing that holds a matrix; ValueError if it is masked, or holds dates or words.
+
+    The mask would be lost, and NumPy would convert dates and words to numbers.
+    """
+    check_columns(X, "buifcO")  # objects may be numbers
     if hasattr(X, "obsm"):
         raise TypeError("X is an AnnData: give its X or a layer, use partwise.cells, or transform with align='names'")
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array, and its mask would be ignored: fill or remove the masked entries")
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        precision(X.dtype)
     listed = isinstance(X, Sequence | os.PathLike) and not isinstance(X, bytes | bytearray)
     if isinstance(X, type) or not (listed or hasattr(X, "shape") or hasattr(X, "__array__")):
         raise TypeError(

@@ -23,7 +23,7 @@ from .missing import MissingDense, alike, check_seen
 from .observed import as_observed
 from .protocols import Which
 from .scales import Scales
-from .values import precision
+from .values import precision, scale_limit
 
 
 class Weights(Protocol):
@@ -260,6 +260,12 @@ def checked_weights(weights: Any, shape: tuple[int, ...], name: str, dtype: DTyp
         raise ValueError(f"{name} contains {array.min():g}: weights must not be negative")
     if not array.any():
         raise ValueError(f"{name} is zero everywhere: nothing would be fitted")
+    largest, limit = float(array.max()), scale_limit(dtype) ** 2
+    if not 1 / limit <= largest <= limit:
+        raise ValueError(
+            f"the largest value of {name} is {largest:g}, outside the range {1 / limit:.0e} to {limit:.0e} that is "
+            f"safe in {dtype}: only ratios of weights matter, so rescale them"
+        )
     return np.require(array, dtype, ["A"])
 
 

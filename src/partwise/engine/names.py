@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data import frame_values
 from ..statistics import Array
 
 
@@ -34,14 +35,8 @@ def named(X: Any) -> Named:
     if hasattr(X, "columns") and hasattr(X, "iloc"):  # pandas
         features = as_names(X.columns) if all(isinstance(name, str) for name in X.columns) else None
         samples = as_names(X.index) if all(isinstance(name, str) for name in X.index) else None
-        whole = X.sparse.to_coo().tocsr() if len(X.dtypes) and all(map(is_sparse, X.dtypes)) else X.to_numpy()
-        return Named(whole, samples, features)
+        return Named(frame_values(X), samples, features)
     return Named(X, None, None)
-
-
-def is_sparse(dtype: Any) -> bool:
-    """Whether a column of a DataFrame is sparse."""
-    return hasattr(dtype, "fill_value") and hasattr(dtype, "subtype") and dtype.fill_value == 0
 
 
 def as_names(names: Any) -> Array | None:
@@ -49,10 +44,10 @@ def as_names(names: Any) -> Array | None:
     return None if names is None else np.array([str(name) for name in names], dtype=object)
 
 
-def check_unique(names: Sequence[str] | Array, what: str, how: str = "") -> None:
+def check_unique(names: Sequence[str] | Array | None, what: str, how: str = "") -> None:
     """Raise an error that says ``how`` to help, if a name occurs twice: features could not be matched by name."""
     seen: set[str] = set()
-    twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    twice = next((name for name in (() if names is None else names) if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         raise ValueError(
             f"the feature name {twice!r} of {what} occurs more than once: make the names unique{how and f', {how}'}"

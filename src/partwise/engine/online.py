@@ -92,8 +92,6 @@ class Epochs:
     first pass. The loss is the sum over the batches, each computed before its update of the components.
     """
 
-    advice = "raise max_iter, batch_size (components then fluctuate less) or tol"
-
     def __init__(
         self,
         data: Matrix | Chunked,
@@ -108,6 +106,12 @@ class Epochs:
         self.size, self.forget, self.rng = size, forget, rng
         self.steps = 0  # batches so far
         self.total = 0.0
+
+    @property
+    def advice(self) -> str:
+        """What to do if the fit ran out of iterations."""
+        larger = ", batch_size (components then fluctuate less)" if self.size < self.data.shape[0] else ""
+        return f"raise max_iter{larger} or tol"
 
     @property
     def factors(self) -> Factors:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, with_divergence
+from ..data import Chunked, Matrix, as_data, check_kind, is_lazy, naming_columns, with_divergence
 from ..engine.blocks import Block
 from ..engine.names import check_unique, named, shared_places
 from ..engine.origins import Brain
@@ -195,7 +195,8 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
         missing = as_missing(self.missing)
         signed = as_signed(self.negative)
         if not is_lazy(X):
-            with explained_errors(X, None if reset else getattr(self, "n_features_in_", None)):
+            features = None if reset else getattr(self, "n_features_in_", None)
+            with hinting_transposed(X, features), naming_columns(X):
                 array = validate_data(
                     self,
                     X,
@@ -231,15 +232,11 @@ class Parts(Saved, Shown, Attached, ClassNamePrefixFeaturesOutMixin, Transformer
 
 
 @contextmanager
-def explained_errors(X: Any, features: int | None) -> Iterator[None]:
-    """Add to scikit-learn's errors which columns of a DataFrame are no numbers, or that X seems to be transposed."""
+def hinting_transposed(X: Any, features: int | None) -> Iterator[None]:
+    """Add to scikit-learn's errors about the number of features that X seems to be transposed."""
     try:
         yield
     except ValueError as error:
-        words = list(X.select_dtypes(exclude=["number", "bool"]).columns) if hasattr(X, "select_dtypes") else []
-        if words:
-            listed = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
-            raise ValueError(f"X has columns that are not numbers: {listed}. Drop or encode them") from error
         hint = transposed_hint(np.shape(X), features)
         if hint and "features" in str(error):
             raise ValueError(f"{error}{hint}") from error

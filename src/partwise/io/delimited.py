@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def read_table(path: Path, inner: str = "", *, row_names: bool | None = None) ->
     header = first if not all(map(_is_number, first)) else None
     if row_names is None:
         nameless = header is not None and (header[0].strip().lower() in CORNERS or len(header) == len(second) - 1)
-        row_names = nameless or not _is_number(second[0])
+        row_names = nameless or not _is_number(plain(second[0]))
     frame = pd.read_csv(
         path,
         sep=separator,
@@ -109,7 +110,7 @@ def scanned(path: Path, separators: bytes = b"\t,;") -> tuple[int, int, bytes]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while piece := file.read(PIECE):
             if b"\0" in piece:
-                raise ValueError("it is not text: it has NUL characters")
+                raise ValueError("it has NUL characters, so it is not text, or not in UTF-8: save it as UTF-8")
             size, cells = size + len(piece), cells + sum(map(piece.count, separators + b"\n"))
             end = (end + piece)[-LINE:]
     return size, cells, end
@@ -123,7 +124,7 @@ def _numbers(frame: Any, path: Path, columns: tuple[str, ...] | None, offset: in
         for i, cell in enumerate(column):
             if isinstance(cell, str) and not _is_number(cell):
                 where = f"column {columns[j]!r}" if columns else f"column {place + 1}"  # as editors count
-                raise UnreadableError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number")
+                raise UnreadableError(f"{path}: line {i + offset}, {where} is {cell!r}, not a number{hint(cell)}")
     return np.asarray(frame.to_numpy(dtype=float))
 
 
@@ -141,4 +142,14 @@ def _is_number(cell: str) -> bool:
         float(cell or "nan")
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # Python reads 1_000
+
+
+def plain(cell: str) -> str:
+    """A cell without the marks that people, but not programs, write in numbers."""
+    return re.sub("[,_%]", "", cell)
+
+
+def hint(cell: str) -> str:
+    """What to do about a number that is written in another way."""
+    return ": write it with a decimal point, and without other marks" if _is_number(plain(cell)) else ""

@@ -252,6 +252,7 @@ def fits_of(
             n_init=model.n_init,
             callback=callback,
             settle=model.tol is None,
+            match=not isinstance(model.activation_sparsity, list | np.ndarray),  # one for each component
             advance=advance,
         )
 

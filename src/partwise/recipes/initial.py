@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import LIMIT, Chunked, Matrix, Tensor
+from ..data import LIMIT, Chunked, Matrix, Tensor, WeightedDense
 from ..engine.blocks import Block
 from ..engine.compression import CHEAP, CHEAP_SPARSE, Compressed, compressed_iterations
 from ..engine.options import Keywords
@@ -99,13 +99,18 @@ class Starting:
     def first_factors(self, start: Any, sets: Sequence[Sets]) -> Factors:
         """Return the initial factors, by name or as given by the user."""
         assert not isinstance(self.near, Tensor)
-        factors = starting_factors(start, self.near, self.r, sets, self.rng, self.known)
+        factors = starting_factors(start, self.unweighted, self.r, sets, self.rng, self.known)
         if isinstance(self.near, Matrix) and self.near.unseen.size:  # samples without any observed entry
             factors[0][self.near.unseen] = 0
             factors[0] = sets[0].project(factors[0])
             if self.known[0] is not None:
                 self.known[0].put(factors[0])
         return factors
+
+    @property
+    def unweighted(self) -> Any:
+        """X as starts see it: of weights of its entries, only which are not zero."""
+        return self.near.subset(slice(None)) if isinstance(self.near, WeightedDense) else self.near
 
     def scaled_start(self, start: Any, sets: Sequence[Sets], scaled: int | None) -> Factors:
         """Return initial factors. In a start by name, the factor of mode ``scaled`` carries the norm of X."""
@@ -116,7 +121,7 @@ class Starting:
             for mode in range(len(factors)):
                 if mode != scaled and sets[mode].scale_free:
                     give_unit_norm(factors, [gram(f) for f in factors], mode, scaled, sum(kept, ()))
-            scale_to(self.near, factors, scaled, kept)
+            scale_to(self.unweighted, factors, scaled, kept)
         return factors
 
     def by_name(self, asked: StartRequest, name: str, sets: Sequence[Sets]) -> Factors:

@@ -30,7 +30,11 @@ def reading(source: object) -> Iterator[None]:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)  # strerror: without number and path
         lines = reason.strip().splitlines()
         text = lines[0] if lines else ""
-        kinds = {MemoryError: "not enough memory", RecursionError: "nested too deeply"}
+        kinds = {
+            MemoryError: "not enough memory",
+            RecursionError: "nested too deeply",
+            UnicodeDecodeError: "its text is not in UTF-8: save it as UTF-8",
+        }
         kind = next((kind for which, kind in kinds.items() if isinstance(error, which)), None)
         name = type(error).__name__ if isinstance(error, LookupError) or not text else ""
         raise UnreadableError(f"{source} cannot be read: {kind or ': '.join(filter(None, (name, text)))}") from error

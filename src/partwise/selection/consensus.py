@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..data import Chunked, Matrix, checksum, with_divergence
-from ..engine.names import named
+from ..engine.names import check_unique, named
 from ..engine.options import MISSING, NEGATIVE
 from ..engine.summary import as_matrix
 from ..engine.validation import (
@@ -126,6 +126,7 @@ def consensus(
         raise ValueError(f"holdout={share:g} needs the squared loss: omit it, or compare ranks by select")
     as_verbosity(verbose)
     matrix, samples, features = named(X)
+    check_unique(features, "X")
     allowed = as_allowed(missing, negative)
     data = checked(matrix, allowed, as_bytes(memory_limit, "memory_limit"))
     if share is not None:
@@ -222,6 +223,7 @@ def from_spectra(
     [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     """
     matrix, samples, features = named(X)
+    check_unique(features, "X")
     data, shape = checked(matrix, as_allowed(missing, negative)), as_shape(sparsity, features_per_part)
     grouped = by_rank(spectra, rank)
     for k, stacked in grouped.items():

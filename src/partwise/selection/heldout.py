@@ -26,25 +26,27 @@ class Observed:
 
     matrix: Any
     mask: Array | None = None
+    signed: bool = False
 
     @classmethod
-    def of(cls, X: Any, missing: bool, observed: Any) -> Observed:
+    def of(cls, X: Any, missing: bool, observed: Any, signed: bool = False) -> Observed:
         """Validate X. A sparse X without ``observed`` counts as fully observed and is converted to dense if small."""
-        data = as_data(X, None, missing, observed)
+        data = as_data(X, None, missing, observed, signed)
         if isinstance(data, Chunked):
             raise ValueError("select needs X in memory, but this X is read in chunks: give a random subset of samples")
         if isinstance(data, Missing):
             check_seen(data.counts(1))
-            return cls(data.matrix, data.observed(slice(None)) if isinstance(data, MissingDense) else None)
+            mask = data.observed(slice(None)) if isinstance(data, MissingDense) else None
+            return cls(data.matrix, mask, data.signed)
         if not isinstance(data, SparseData):
-            return cls(data.matrix)
+            return cls(data.matrix, None, data.signed)
         if data.shape[0] * data.shape[1] > DENSE_ENTRIES:
             raise ValueError(
                 f"X is sparse, of shape {data.shape}, and too large to convert to dense, which holding out entries "
                 "needs, because its zeros count as observed. Give a random subset of samples and features, or "
                 "observed= as a sparse mask"
             )
-        return cls(data.matrix.toarray())
+        return cls(data.matrix.toarray(), None, data.signed)
 
     @property
     def sparse(self) -> bool:
@@ -72,10 +74,10 @@ class Observed:
             kept[entries] = False
             starts = np.concatenate([[0], np.cumsum(kept)])[X.indptr].astype(X.indptr.dtype)
             rest = sp.csr_array((X.data[kept], X.indices[kept], starts), shape=X.shape)
-            return MissingSparse(rest, check=False)
+            return MissingSparse(rest, check=False, signed=self.signed)
         mask = np.ones_like(self.matrix, dtype=bool) if self.mask is None else self.mask.copy(order="K")
         mask[self.places(entries)] = False
-        return MissingDense(self.matrix, mask, check=False)
+        return MissingDense(self.matrix, mask, check=False, signed=self.signed)
 
     def digest(self) -> str:
         """A digest of the observed entries and their positions, to recognise the same X in a later search."""

@@ -87,22 +87,24 @@ def fit_levels(
     n_init: int = 1,
     callback: Callback | None = None,
     settle: bool = True,
+    match: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> LevelFits:
     """Fit without a constraint, then all ``sparsities`` (from low to high), each from its neighbours.
 
     ``init`` is the start of the fit without a constraint, of ``n_init`` of which the best is kept. If ``settle``, fits
-    stop when their error has settled; otherwise they have their own tolerance.
+    stop when their error has settled; otherwise they have their own tolerance. Components that changed places during a
+    fit are put back if ``match``; the sets of the activations must be alike for this.
     """
 
-    def run(sparsity: float | None, start: Any, share: float = FREE) -> Result:
+    def run(sparsity: float | None, start: Any, share: float = FREE, near: Result | None = None) -> Result:
         also = [c for c in (callback, ErrorSettled(share) if settle else None) if c is not None]
         with interrupts() as interrupted, no_advice():  # the curves show what a sparsity costs
             found = fit(sparsity, start, (lambda now: max(bool(c(now)) for c in also)) if also else None)
             if interrupted:  # a path with an unfinished fit is misleading
                 raise KeyboardInterrupt
         advance()
-        return found
+        return matched(found, near) if match and near is not None else found
 
     free = min((run(None, init) for _ in range(n_init)), key=lambda one: float(one.losses[-1]))
     path = LevelFits(tuple(sparsities), (), free)
@@ -113,9 +115,9 @@ def fit_levels(
     for branch, share in (([[s] for s in sparser], SPARSER), (strides, DENSER)):
         near = free
         for *within, end in branch:
-            found[end] = far = matched(run(end, [near.activations, near.components], share), near)
+            found[end] = far = run(end, [near.activations, near.components], share, near)
             for k, sparsity in enumerate(within, 1):
-                found[sparsity] = matched(run(sparsity, between(near, far, k / (len(within) + 1)), WITHIN), near)
+                found[sparsity] = run(sparsity, between(near, far, k / (len(within) + 1)), WITHIN, near)
             near = far
     return replace(path, results=tuple(found[s] for s in sparsities))
 

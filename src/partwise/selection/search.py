@@ -23,6 +23,7 @@ from ..engine.validation import (
     as_loss,
     as_missing,
     as_path,
+    as_signed,
     as_verbosity,
 )
 from ..projections import Hoyer, HoyerBetween
@@ -52,6 +53,7 @@ def select(
     max_iter: int | None = None,
     tol: float | None = None,
     missing: Literal["error", "em"] = "error",
+    negative: Literal["error", "allow"] = "error",
     observed: Any = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
@@ -71,8 +73,9 @@ def select(
     Parameters
     ----------
     X : array or scipy sparse of shape (samples, features)
-        Nonnegative, in memory. In a sparse X without ``observed``, entries that are not stored are zeros, and X is
-        converted to dense. With a sparse ``observed``, time and memory scale with the observed entries.
+        Nonnegative, unless ``negative="allow"``, and in memory. In a sparse X without ``observed``, entries that are
+        not stored are zeros, and X is converted to dense. With a sparse ``observed``, time and memory scale with the
+        observed entries.
     ranks : int or iterable of int
         Numbers of components.
     sparsities : iterable of None, float or (lo, hi)
@@ -94,8 +97,8 @@ def select(
         because the held-out ones are missing.
     max_iter, tol
         As in the recipe, with the same defaults.
-    missing, observed
-        Missing entries, as in `partwise.ssnmf`.
+    missing, observed, negative
+        Missing and negative entries, as in `partwise.ssnmf`.
     random_state : int, Generator, RandomState or None
         An int gives the same table in every run, up to rounding, for any ``n_jobs``.
     n_jobs : int
@@ -122,7 +125,7 @@ def select(
     """
     ranks, sparsities = as_ranks(ranks), as_levels(sparsities)
     n_splits, rng = as_count(n_splits, "n_splits"), as_generator(random_state)
-    entries = Observed.of(X, as_missing(missing), observed)
+    entries = Observed.of(X, as_missing(missing), observed, as_signed(negative))
     settings: dict[str, Any] = {
         "sparsities": sparsities,
         "side": as_choice(side, "side", SIDES),

@@ -179,6 +179,8 @@ def overdispersed(mean: Array, variance: Array, count: int | None) -> Array:
     highest mean, B² the median F of ordinary genes.
     """
     count = len(mean) if count is None else min(as_count(count, "n_top_genes"), len(mean))
+    if not variance.any():
+        raise ValueError("no gene is over-dispersed, because all cells have the same shares of counts: give more cells")
     fano = variance / mean
     top = largest(mean, TOP)
     least = float((np.sqrt(variance[top]) / mean[top]).min())
