@@ -9,7 +9,9 @@ from catalogues import KINDS, dense, locked, one_at_a_time, peak_of, random_fact
 
 import partwise as pw
 from partwise.data import as_data
+from partwise.data.matrix import Arrangements
 from partwise.data.products import LANES, LINE, padded
+from partwise.data.sparse import wide_rows
 from partwise.data.zeros import FEW, DenseChunk
 from partwise.runtime.threads import fitting_threads
 from partwise.statistics import gram
@@ -237,6 +239,20 @@ def test_chunks_with_few_nonzeros_multiply_only_these(share, form, dtype, rng):
         for rest, found in zip(rests, chunk.crosses(rests, mode), strict=True):
             np.testing.assert_allclose(found, along @ rest, rtol=tolerance(dtype))
             np.testing.assert_allclose(chunk.cross(rest, mode), along @ rest, rtol=tolerance(dtype))
+
+
+def test_components_are_arranged_once_for_all_chunks_of_a_pass(rng):
+    first, second = np.asfortranarray(rng.random((30, 2))), np.asfortranarray(rng.random((30, 3)))
+    arrangements = Arrangements()
+    for share in (0.05, 1.0, 0.05, 1.0):  # with few nonzeros and with many, which need other arrangements
+        X = np.where(rng.random((20, 30)) < share, rng.random((20, 30)), 0)
+        for rests in ([first, second], [second, first]):
+            chunk = DenseChunk(X, check=False)
+            chunk.arrangements = arrangements
+            np.testing.assert_allclose(np.hstack(chunk.crosses(rests, 0)), X @ np.hstack(rests), rtol=1e-12)
+    kept = arrangements.of([second, first], wide_rows)
+    assert arrangements.of([second, first], wide_rows) is kept
+    assert arrangements.of([first, second], wide_rows) is not kept
 
 
 def test_as_many_nonzeros_as_allowed(rng):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from ..statistics import Array, Stats, gram
 from .protocols import Form, LineGroup, Sliced, Which
 from .scales import Scales
 from .values import check_shape
+
+Arrangement: TypeAlias = Callable[[Sequence[Array]], Iterable[Array]]  # of several matrices, for a product
 
 CHUNK_ENTRIES = 2**18  # entries of the largest temporary array in a pass over X
 
@@ -85,6 +87,7 @@ class Matrix(InMemory):
 
     shape: tuple[int, int]
     first = 0
+    arrangements: Arrangements | None = None  # of the components, for all chunks of a pass
 
     def __init__(self) -> None:
         check_shape(self.shape)
@@ -160,7 +163,14 @@ class Matrix(InMemory):
 
     def multiply_wide(self, rests: Sequence[Array], mode: int, out: Array) -> None:
         """The same for several matrices side by side."""
-        self.multiply(np.concatenate([rest.T for rest in rests]).T, mode, out)  # its columns are contiguous
+        (wide,) = self.arranged(rests, mode, side_by_side)
+        self.multiply(wide, mode, out)
+
+    def arranged(self, rests: Sequence[Array], mode: int, arrangement: Arrangement) -> Iterable[Array]:
+        """Several matrices in the arrangement for a product."""
+        if mode or self.arrangements is None:
+            return arrangement(rests)
+        return self.arrangements.of(rests, arrangement)
 
     @abstractmethod
     def squared_error(self, factors: Sequence[Array]) -> float: ...
@@ -182,6 +192,26 @@ class Matrix(InMemory):
 
     def times(self, vector: Array, mode: int) -> Array:
         return np.asarray((self.matrix.T if mode else self.matrix) @ vector.astype(self.dtype), dtype=float)
+
+
+class Arrangements:
+    """Arrangements of the same matrices, made once. The matrices must not change."""
+
+    def __init__(self) -> None:
+        self.last: dict[Arrangement, tuple[Sequence[Array], list[Array]]] = {}
+
+    def of(self, rests: Sequence[Array], arrangement: Arrangement) -> list[Array]:
+        """The last arrangement of this kind, if it is of these matrices, or else a new one."""
+        known, arranged = self.last.get(arrangement, ((), []))
+        if [*map(id, known)] != [*map(id, rests)]:
+            arranged = [*arrangement(rests)]
+            self.last[arrangement] = rests, arranged
+        return arranged
+
+
+def side_by_side(rests: Sequence[Array]) -> list[Array]:
+    """Several matrices as one, with contiguous columns."""
+    return [np.concatenate([rest.T for rest in rests]).T]
 
 
 @dataclass(frozen=True, eq=False)

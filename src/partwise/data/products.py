@@ -86,10 +86,16 @@ def scatter_rows(values: Array, indices: Array, starts: Array, rest: Array, out:
 @kernel
 def copy_rows(source: Array, target: Array, first: int, end: int) -> None:
     """Copy rows to an array of the other layout, without padding."""
+    r = min(source.shape[1], target.shape[1])
+    fours = r // 4 * 4
     for top in range(first, end, TILE):  # a tile stays in the cache while its columns are copied
         stop = min(top + TILE, end)
         here, there = source[top:stop], target[top:stop]
-        for a in range(min(source.shape[1], target.shape[1])):
+        for a in range(0, fours, 4):  # four columns for each visit of a row
+            for i in range(stop - top):
+                x0, x1, x2, x3 = here[i, a], here[i, a + 1], here[i, a + 2], here[i, a + 3]
+                there[i, a], there[i, a + 1], there[i, a + 2], there[i, a + 3] = x0, x1, x2, x3
+        for a in range(fours, r):
             for i in range(stop - top):
                 there[i, a] = here[i, a]
 

@@ -19,7 +19,7 @@ from .values import check_scale, check_values, precision
 
 Panel: TypeAlias = tuple[Array, Array, Array]  # values, indices and starts of compressed rows
 
-WIDTH, PANEL = 80, 3 * 2**17  # columns of a wide product at a time; bytes of their rows that stay in cache
+WIDTH, PANEL = 80, 2**18  # columns of a wide product at a time; bytes of their rows that stay in cache
 ENTRIES = 16  # of a compressed row in each panel, at least on average
 
 
@@ -73,19 +73,16 @@ class SparseData(Matrix):
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         """Write the product to ``out``. Factors have contiguous columns; each entry of X is met with a whole row."""
-        self._multiply([rest], mode, out, [self.stored])
+        self._multiply(padded_rows(rest), mode, out, [self.stored])
 
     def multiply_wide(self, rests: Sequence[Array], mode: int, out: Array) -> None:
         """The same for several matrices, some columns at a time, so that their rows of one panel of X stay in cache."""
-        first = 0
-        for some in groups(rests):
-            end = first + sum(rest.shape[1] for rest in some)
-            self._multiply(some, mode, out[:, first:end], self.panels)
-            first = end
+        for first, rows in zip(range(0, out.shape[1], WIDTH), self.arranged(rests, mode, wide_rows), strict=True):
+            self._multiply(rows, mode, out[:, first : first + WIDTH], self.panels)
 
-    def _multiply(self, rests: Sequence[Array], mode: int, out: Array, panels: Sequence[Panel]) -> None:
+    def _multiply(self, rows: Array, mode: int, out: Array, panels: Sequence[Panel]) -> None:
         gathers = self.matrix.format == ("csr", "csc")[mode]
-        add, rows = gather_rows if gathers else scatter_rows, padded_rows(*rests)
+        add = gather_rows if gathers else scatter_rows
 
         def add_panels(sums: Array, first: int, end: int) -> None:
             for panel in panels:
@@ -179,6 +176,11 @@ def groups(factors: Sequence[Array]) -> Iterator[list[Array]]:
                 some, room = [], WIDTH
     if some:
         yield some
+
+
+def wide_rows(factors: Sequence[Array]) -> Iterator[Array]:
+    """Yield the columns of several factors as padded rows, at most WIDTH columns at a time."""
+    return (padded_rows(*some) for some in groups(factors))
 
 
 @kernel

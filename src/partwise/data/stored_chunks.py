@@ -13,9 +13,9 @@ import numpy as np
 
 from ..runtime.together import together
 from ..runtime.untrusted import in_units
-from ..statistics import Array, gram
+from ..statistics import Array, added, gram
 from .chunks import Chunked, Held, in_chunk
-from .matrix import Matrix
+from .matrix import Arrangements, Matrix
 from .scales import Scales
 from .steps import Question, Start, Step, taken
 from .stored import COPIES, Stored
@@ -79,7 +79,7 @@ class StoredData(Chunked):
         for k, chunk in enumerate(self.chunks()):
             with in_chunk(k, self.bounds[k], self.bounds[k + 1]):
                 answer = question(chunk)
-            total = answer if total is None else total + answer
+            total = answer if total is None else added(total, answer)
         return total
 
     def hold(self, start: Start, r: int) -> HeldHere:
@@ -94,8 +94,10 @@ class StoredData(Chunked):
     def visit_together(self, held: Sequence[Held], steps: Sequence[Step]) -> list[Any]:
         """Take a step with each of several fits' activations, and return the sums, from one pass."""
         tours = [Tour(one, step) for one, step in zip(held, steps, strict=True) if isinstance(one, HeldHere)]
+        arrangements = Arrangements()  # the components are the same for all chunks
 
         def visit(chunk: Matrix) -> Each:
+            chunk.arrangements = arrangements
             answers = dict(together((tour.at(chunk) for tour in tours), len(tours)))
             return Each([answers[k] for k in range(len(tours))])
 
@@ -127,7 +129,7 @@ class HeldHere(Held):
     def __init__(self, data: StoredData, start: Start, r: int) -> None:
         super().__init__(data, r)
         self.data = data
-        self.array = np.empty(self.shape, dtype=self.dtype)
+        self.array = np.empty(self.shape, dtype=self.dtype, order="F")
         for first, end in pairwise(data.bounds):
             self.array[first:end] = start(first, end)
 
@@ -142,7 +144,7 @@ class HeldHere(Held):
     def collected(self) -> Array:
         """The activations."""
         if self.cut:
-            self.array, self.cut = np.ascontiguousarray(self.array[:, : self.shape[1]]), False
+            self.array, self.cut = self.array[:, : self.shape[1]].copy(order="F"), False
         if self.scale is not None:
             self.array *= self.scale.astype(self.dtype)
             self.scale = None
@@ -163,7 +165,7 @@ class Tour:
         before = Held.scaled(self.scale, np.array(self.old[rows], order="F"))
         activations, answer = await taken(self.step, chunk, before)
         if self.new.shape[1] != activations.shape[1]:
-            self.new = np.empty((len(self.old), activations.shape[1]), dtype=self.held.dtype)
+            self.new = np.empty((len(self.old), activations.shape[1]), dtype=self.held.dtype, order="F")
         self.new[rows] = activations
         return answer
 
@@ -174,5 +176,5 @@ class Each:
 
     answers: list[Any]
 
-    def __add__(self, other: Each) -> Each:
-        return Each([a + b for a, b in zip(self.answers, other.answers, strict=True)])
+    def __iadd__(self, other: Each) -> Each:
+        return Each([*map(added, self.answers, other.answers)])

@@ -23,14 +23,16 @@ class DenseChunk(DenseData):
     def nonzeros(self) -> SparseData | None:
         """The nonzeros, found at the first product; None if there are many."""
         rows = self.matrix if self.matrix.flags.c_contiguous else self.matrix.T
-        most = int(FEW * rows.size)
-        values, indices = np.empty(most + 1, dtype=rows.dtype), np.empty(most + 1, dtype=np.int32)
+        room = int(FEW * rows.size) + rows.shape[1]
+        values, indices = np.empty(room, dtype=rows.dtype), np.empty(room, dtype=np.int32)
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         if not find_nonzeros(rows, values, indices, starts):
             return None
         found = (values[: starts[-1]], indices[: starts[-1]], starts)
         form = sp.csr_array if self.matrix.flags.c_contiguous else sp.csc_array
-        return SparseData(form(found, shape=self.shape), check=False)
+        data = SparseData(form(found, shape=self.shape), check=False)
+        data.arrangements = self.arrangements
+        return data
 
     def multiply(self, rest: Array, mode: int, out: Array) -> None:
         if self.nonzeros is None:
@@ -47,15 +49,13 @@ class DenseChunk(DenseData):
 
 @kernel
 def find_nonzeros(rows: Array, values: Array, indices: Array, starts: Array) -> bool:
-    """Write the nonzeros of compressed rows. Returns False if they are too many for ``values``, less one entry."""
+    """Write the nonzeros of compressed rows. Returns False if more than ``values`` has room for, less one row."""
     for i in range(len(rows)):
-        row, k, count = rows[i], starts[i], 0
-        for j in range(row.size):
-            count += row[j] != 0
-        if k + count >= values.size:
-            return False
+        row, k = rows[i], starts[i]
         for j in range(row.size):  # without a branch: an entry is overwritten by the next one, unless it is nonzero
             values[k], indices[k] = row[j], j
             k += row[j] != 0
+        if k > values.size - row.size:
+            return False
         starts[i + 1] = k
     return True

@@ -8,6 +8,7 @@ from .divergence import Unpenalised as Unpenalised
 from .divergence import refuse_penalties as refuse_penalties
 from .factors import NOTHING as NOTHING
 from .factors import Additive as Additive
+from .factors import added as added
 from .factors import as_factor as as_factor
 from .factors import dead_components as dead_components
 from .factors import gram as gram

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,16 @@ class Additive:
 
     def __add__(self, other: Self) -> Self:
         return replace(self, **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def __iadd__(self, other: Self) -> Self:
+        """The same, in the arrays of this one."""
+        return replace(self, **{f.name: added(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})
+
+
+def added(total: Any, more: Any) -> Any:
+    """``total`` plus ``more``, in the arrays of ``total``."""
+    total += more
+    return total
 
 
 def as_factor(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
