@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogues import PROBLEMS, assert_feasible, one_at_a_time, planted
+from sklearn.datasets import load_iris, load_wine
 from threadpoolctl import threadpool_limits
 
 import partwise as pw
 from partwise.data import as_data
 from partwise.engine.blocks import Block
 from partwise.engine.loop import factorize
+from partwise.engine.metrics import largest_turn
 from partwise.engine.solving import solve_activations
 from partwise.projections import Hoyer, Nonnegative
 from partwise.recipes import SOLVERS
@@ -77,7 +79,10 @@ def test_it_stops_at_max_iter(X):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_it_stops_at_tol(X, tol):
-    """As many iterations again, at the speed of the last tenth, would change nothing by more than tol."""
+    """As many iterations again, at the speed of the last tenth, would change nothing by more than tol.
+
+    Components change relative to how far they are from the nearest other one.
+    """
     parts = []
     keep = lambda it: parts.append(it.factors[1] / np.linalg.norm(it.factors[1], axis=0))  # noqa: E731
     result = pw.ssnmf(X, 3, max_iter=5000, tol=tol, random_state=0, callback=keep)
@@ -87,12 +92,47 @@ def test_it_stops_at_tol(X, tol):
     for n in range(1, result.n_iter + 1):
         if n - since >= max(n // 10, 1):
             fall = 1 - result.losses[n] / result.losses[since]
-            change = max(np.linalg.norm(parts[n] - parts[since], axis=0).max(), fall)
-            paces.append(change * max(n, 10) / (n - since))
+            cosines = parts[n].T @ parts[n] - np.eye(3)
+            turns = np.linalg.norm(parts[n] - parts[since], axis=0) / np.sqrt(1 - cosines.max(axis=0) ** 2)
+            paces.append(max(turns.max(), fall) * max(n, 30) / (n - since))
             since = n
     assert since == result.n_iter
     assert paces[-1] <= tol
     assert min(paces[:-1]) > tol
+
+
+@pytest.mark.parametrize("r", [2, 3])
+@pytest.mark.parametrize("table", [load_iris, load_wine])
+def test_fits_of_small_tables_stop_when_they_have_converged(table, r):
+    """Their components are much alike and move slowly for many iterations before they part."""
+    X = table().data
+    X = X / X.max(axis=0) if table is load_wine else X
+    settled = 0
+    for seed in range(5):
+        usual = pw.ssnmf(X, r, random_state=seed)
+        end = pw.ssnmf(X, r, random_state=seed, tol=1e-4, max_iter=5000)
+        settled += usual.converged
+        cosines = pw.match_parts(usual.components, end.components).cosines
+        assert not usual.converged or cosines.min() > 0.98, seed
+        assert not usual.converged or usual.relative_error < 1.01 * end.relative_error
+    assert settled > 2
+
+
+@pytest.mark.parametrize("scale", [1, 1e-3])
+def test_a_turn_is_relative_to_the_nearest_component(scale):
+    one, other = np.array([1.0, 0.0, 0.0]), np.array([np.cos(0.1), np.sin(0.1), 0.0])
+    far = np.array([0.0, 0.0, 1.0])
+    turned = np.array([np.cos(0.01), 0.0, np.sin(0.01)])
+    before = np.asfortranarray(scale * np.column_stack([one, far]))
+    alike = np.asfortranarray(scale * np.column_stack([one, other]))
+    moved = [np.asfortranarray(scale * np.column_stack([turned, c])) for c in (far, other)]
+    assert largest_turn([before], [moved[0]]) == pytest.approx(0.01, rel=1e-3)
+    assert largest_turn([alike], [moved[1]]) == pytest.approx(0.01 / 0.1, rel=0.02)
+    apart_in_one_mode = largest_turn([alike, before], [moved[1], moved[0]])  # of a tensor
+    assert apart_in_one_mode == pytest.approx(0.01, rel=1e-3)
+    assert largest_turn([alike], [alike]) < 1e-13
+    equal = np.asfortranarray(np.column_stack([one, one, np.zeros(3)]))
+    assert largest_turn([equal], [equal]) < 1e-13
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1, 1e6])

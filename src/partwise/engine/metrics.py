@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +12,10 @@ import numpy.typing as npt
 
 from ..projections import FreeNorm
 from ..runtime.compiled import kernel
-from ..statistics import Array, Stats
+from ..statistics import Array, Stats, gram
 from ..updates import Sets
+
+ALIKE = 1e-4  # squared sine of an angle: components that are closer than this count as equal
 
 
 def column_moves(factor: Array, stats: Stats, sets: Sets) -> Array:
@@ -40,25 +44,42 @@ def largest_move(moves: Array) -> float:
     return float(np.divide(move, size, out=np.zeros_like(size), where=size > 0).max())
 
 
-def largest_turn(before: Array, now: Array) -> float:
-    """The largest distance between a column before and now, both scaled to norm 1. Zero columns stay as they are."""
-    return math.sqrt(_largest_squared_turn(before.T, now.T))
+def largest_turn(before: Sequence[Array], now: Sequence[Array]) -> float:
+    """How far a component has moved at most, relative to how different it is from the others.
+
+    Components are columns, scaled to norm 1, of one or several factors. A component that is much like another one has
+    moved far when it has moved by a part of the distance to it. Zero columns stay as they are.
+    """
+    turns = np.max([_squared_turns(a.T, b.T) for a, b in zip(before, now, strict=True)], axis=0)
+    return math.sqrt(float(np.max(turns / squared_distances(now))))
+
+
+def squared_distances(factors: Sequence[Array]) -> Array:
+    """1 − c² for the largest cosine c of each component with another one, but at least `ALIKE`."""
+    cosines = reduce(np.multiply, (_cosines(gram(f)) for f in factors))
+    np.fill_diagonal(cosines, 0)
+    return np.maximum(1 - np.max(np.abs(cosines), axis=0) ** 2, ALIKE)
+
+
+def _cosines(products: Array) -> Array:
+    norms = np.sqrt(products.diagonal())
+    norms[norms == 0] = 1
+    return products / np.outer(norms, norms)
 
 
 @kernel
-def _largest_squared_turn(before: Array, now: Array) -> float:
-    largest = 0.0
+def _squared_turns(before: Array, now: Array) -> Array:
+    turns = np.zeros(len(now))
     for j in range(len(now)):
         a, b = before[j], now[j]
-        old, new, turn = 0.0, 0.0, 0.0
+        old, new = 0.0, 0.0
         for i in range(len(b)):
             old += np.float64(a[i]) * np.float64(a[i])
             new += np.float64(b[i]) * np.float64(b[i])
         x, y = 1 / math.sqrt(old) if old > 0 else 1.0, 1 / math.sqrt(new) if new > 0 else 1.0
         for i in range(len(b)):
-            turn += (y * b[i] - x * a[i]) ** 2
-        largest = max(largest, turn)
-    return largest
+            turns[j] += (y * b[i] - x * a[i]) ** 2
+    return turns
 
 
 class Matching(NamedTuple):

@@ -77,8 +77,9 @@ class Keywords(TypedDict, total=False):
         None,
         "float",
         "Stop when the components have settled: if the fit continued at its present speed for as many iterations "
-        "again, no component, nor the loss, would change by more than ``tol``, relative to its size. The default is "
-        f"{TOL} (0 in ssnmf with ``faithful``); 0 disables this.",
+        "again, no component would change by more than ``tol``, relative to its distance from the component that is "
+        f"most like it, nor the loss, relative to its size. The default is {TOL} (0 in ssnmf with ``faithful``); 0 "
+        "disables this.",
         Flag(float, "stop when as many further iterations would change no component by more than this share", str(TOL)),
     ]
     kkt_tol: Annotated[

@@ -16,7 +16,7 @@ from .running import RunningFit
 from .starts import Factors
 
 WINDOW = 10  # the pace of a fit is measured over the last tenth of its iterations
-SOON = 10  # and extrapolated over at least so many
+SOON = 30  # and extrapolated over at least so many
 OWN = 10  # iterations on X itself after compressed ones, at least
 NEGLIGIBLE = 0.5e-10  # of ‖X‖²: a loss below this need not settle further
 
@@ -55,8 +55,8 @@ class Past:
 class Watch:
     """The history of a fit. It calls the callback and applies the stopping rules.
 
-    ``pace`` is how far components and loss would still change, relative to their size, if the fit went on at its
-    present speed for as many iterations again.
+    ``pace`` is how far components and loss would still change if the fit went on at its present speed for as many
+    iterations again: components relative to how different they are, the loss relative to its size.
     """
 
     fit: RunningFit
@@ -134,11 +134,10 @@ class Watch:
             return
         arrays = self.fit.moving()
         if past is not None:
-            turns = [largest_turn(before, now) for before, now in zip(past.arrays, arrays, strict=True)]
             least = NEGLIGIBLE * self.fit.data.sqnorm if self.fit.data.squared else 0.0
             size = max(past.loss, least)
             fall = abs(past.loss - loss) / size if size else 0.0
-            self.pace = max(*turns, fall) * max(n_iter, SOON) / steps
+            self.pace = max(largest_turn(past.arrays, arrays), fall) * max(n_iter, SOON) / steps
         self.past = Past(n_iter, loss, [a.copy(order="F") for a in arrays])
 
     def apply_rules(self) -> None:
