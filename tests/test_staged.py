@@ -22,15 +22,14 @@ def planted_samples(rng):
 
 @pytest.fixture
 def stages(monkeypatch):
-    """The iterations of a start without the constraint."""
-    found = []
+    """The iterations of a start without the constraint, and then those half-way to the sparsity."""
+    found = [], []
     automatic = staged.automatic
 
     def watched(blocks, start, fit):
-        def short(factors, blocks, most, enough=None):
-            if enough is None:  # half-way to the sparsity
-                return fit(factors, blocks, most)
-            return fit(factors, blocks, most, lambda now: found.append(now.n_iter) or enough(now))
+        def short(factors, blocks, most, enough=lambda now: False):
+            stage = found[most == staged.SHORT]
+            return fit(factors, blocks, most, lambda now: stage.append(now.n_iter) or enough(now))
 
         return automatic(blocks, start, short)
 
@@ -73,20 +72,29 @@ def test_the_place_in_a_list_with_open_levels_does_not_matter(place, others):
 def test_without_a_sparsity_it_is_the_start_from_samples(X, stages):
     a, b = (pw.ssnmf(X, 4, init=init, **LIMITS) for init in ("auto", "samples"))
     np.testing.assert_array_equal(a.components, b.components)
-    assert stages == []
+    assert stages == ([], [])
 
 
 def test_below_the_natural_sparsity_few_iterations_are_enough(X, stages):
     pw.ssnmf(X, 4, sparsity=0.1, **LIMITS)
-    assert stages[-1] == 10
+    assert stages[0][-1] == 10
 
 
 @pytest.mark.parametrize("side", ["sparsity", "activation_sparsity"])
 def test_above_it_the_unconstrained_fit_goes_on(X, side, stages):
     result = pw.ssnmf(X + 0.5, 4, **{side: 0.6}, **LIMITS)
-    assert stages[-1] > 10
+    assert stages[0][-1] > 10
     found = result.sparsity if side == "sparsity" else result.activation_sparsity
     np.testing.assert_allclose(found, 0.6, atol=1e-10)
+
+
+def test_a_stop_half_way_is_only_for_components_that_have_not_settled(X, stages, monkeypatch):
+    pw.ssnmf(X + 0.5, 4, sparsity=0.6, **LIMITS)
+    assert staged.SHORT < stages[0][-1] < staged.LONG
+    assert stages[1] == []
+    monkeypatch.setattr(staged, "LONG", 20)
+    pw.ssnmf(X + 0.5, 4, sparsity=0.6, **LIMITS)
+    assert (stages[0][-1], stages[1][-1]) == (20, staged.SHORT)
 
 
 def test_half_way_is_in_the_middle_of_the_present_and_the_requested_sparsity():
@@ -98,7 +106,7 @@ def test_half_way_is_in_the_middle_of_the_present_and_the_requested_sparsity():
 
 def test_a_sparsity_that_leaves_little_of_the_components_needs_few_iterations(X, stages):
     pw.ssnmf(X, 4, activation_sparsity=0.95, **LIMITS)
-    assert stages[-1] == 10
+    assert stages[0][-1] == 10
 
 
 @pytest.fixture

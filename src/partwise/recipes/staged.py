@@ -29,7 +29,7 @@ Start = Callable[[str, Sequence[Sets]], Factors]
 
 SAMPLES, ENTRIES = 500, 2**20  # the default start looks at so many samples, or at so many entries of X
 GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to the requested one
-SHORT, LONG = 10, 60  # iterations without the constraint: at least, and at most
+SHORT, LONG = 10, 40  # iterations without the constraint: at least, and at most
 LITTLE, MOST = 0.1, 0.7  # they go on if the constraint would remove a share of the components between these
 SETTLED = 0.2  # the tolerance of these iterations
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
@@ -49,8 +49,9 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
     """Initial factors for two blocks, of which one has sparse columns.
 
     Ten iterations without the constraint lead from samples to components. If the constraint would remove much of the
-    components, they go on, and then make a stop half-way to the sparsity; but not if it would remove most of them: then
-    all starts end alike. Different levels go to the components that they suit best.
+    components, there are up to forty and, if the components have not settled by then, ten more at a sparsity half-way
+    to the requested one. If it would remove most of them, ten are enough: all starts end alike. Different levels go to
+    the components that they suit best.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
@@ -60,12 +61,16 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
     def close(factor: Array) -> bool:
         return not LITTLE < removed(factor, sets[mode]) < MOST
 
+    n_iter = 0
+
     def enough(now: Iteration) -> bool:
-        return not listed and now.n_iter == SHORT and close(now.factors[mode])
+        nonlocal n_iter
+        n_iter = now.n_iter
+        return not listed and n_iter == SHORT and close(now.factors[mode])
 
     factors = await fit(start("samples", [b.sets for b in free]), free, LONG, enough)
     factors = assigned(with_unit_columns(factors, sets, mode), sets, mode)
-    if not listed and not close(factors[mode]):
+    if n_iter == LONG and not listed and not close(factors[mode]):
         share = halfway(factors[mode], sets[mode])
         relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
         factors = await fit(projected(factors, relaxed), relaxed, SHORT)
