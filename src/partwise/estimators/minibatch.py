@@ -66,7 +66,8 @@ class MiniBatchSparseNMF(Parts):
         Maximum number of passes over X in `fit`.
     tol : float, default=0.05
         Stop when the components have settled: if the fit continued at its present speed for as many passes over X
-        again, no component, nor the loss, would change by more than ``tol``, relative to its size. 0 disables this.
+        again, no component would change by more than ``tol``, relative to its distance from the component that is
+        most like it, nor the loss, relative to its size. 0 disables this.
     shuffle : bool, default=True
         Shuffle the samples before each pass (only for X in memory).
     verbose : int, default=0
