@@ -18,6 +18,7 @@ import partwise as pw
 from partwise.cli import main
 from partwise.engine.origins import Sound
 from partwise.engine.summary import asked_intervals, in_words, percent, summary
+from partwise.pages.report import matched_order
 from partwise.plotting import activations, gallery
 
 EVIL = "<script>alert('x')</script>\"&"
@@ -282,6 +283,18 @@ def test_models_side_by_side(model):
     assert EVIL in page.text
     assert "fit 1" in Page(report([model, result()])).text
     assert len(Page(report([[1.0, 0.0], [0.0, 1.0]])).all("figure", class_="card")) == 2  # an array, not two models
+
+
+def test_a_part_without_a_match_leaves_a_place_empty():
+    parts = np.eye(3)
+    assert matched_order(parts, parts[[2, 0]]) == [1, None, 0]
+    assert matched_order(parts[[2, 0]], parts) == [2, 0, 1]
+    assert matched_order(parts, parts[:, :2]) is None
+    page = report({"one": parts, "two": parts[[2, 0]]}, kind="bars")
+    left, right = re.findall(r'<div class="gallery.*?</section>', page, re.S)
+    assert left.count("<div></div>") == 0
+    places = re.findall(r'<div></div>|"#m1-part-\d', right)
+    assert places == ['"#m1-part-1', "<div></div>", '"#m1-part-0']
 
 
 def test_strongest_and_most_specific_features_are_two_lists():

@@ -113,12 +113,15 @@ def bars_html(found: Sequence[tuple[str, float]], kind: str, pictures: Sequence[
     return f'<ol class="bars {kind}{" pictured" if any(pictures) else ""}">{"".join(items)}</ol>'
 
 
-def gallery_html(pictures: Pictures, order: Sequence[int] | None = None) -> str:
-    """One card per part, linked to its row in the table; in this order."""
+def gallery_html(pictures: Pictures, order: Sequence[int | None] | None = None) -> str:
+    """One card per part, linked to its row in the table; in this order, in which None leaves a place empty."""
     known, look = pictures.known, pictures.look
     kind = "volumes" if isinstance(look, Volumes) else type(look).__name__.lower()
     cards = []
     for j in range(known.n_components) if order is None else order:
+        if j is None:
+            cards.append("<div></div>")
+            continue
         share = "" if known.explained is None else f"<span>{percent(float(known.explained[j]))}</span>"
         slice_ = f" <small>{look.note(known.components[j])}</small>" if isinstance(look, Volumes | Brains) else ""
         cards.append(

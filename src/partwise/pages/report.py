@@ -166,7 +166,7 @@ def gallery_of(pictures: Pictures) -> Iterator[str]:
 
 
 def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
-    """The models in columns: their figures, and their parts in the order of the first model's."""
+    """The models in columns: their figures, and their parts next to those of the first model that they match."""
     first, columns = shown[0].known.components, []
     for label, pictures in zip(labels, shown, strict=True):
         known = pictures.known
@@ -181,13 +181,13 @@ def side_by_side(labels: Sequence[str], shown: Sequence[Pictures]) -> str:
     return f'<p>{words}</p><div class="side-by-side">{"".join(columns)}</div>'
 
 
-def matched_order(first: Any, parts: Any) -> list[int] | None:
-    """The parts in the order of those that they match, the others last; None if features differ."""
+def matched_order(first: Any, parts: Any) -> list[int | None] | None:
+    """For each part of the first model the one that matches it, or None; then the others. None if features differ."""
     if first.shape[1] != parts.shape[1]:
         return None
     pairs = match_parts(first, parts)
-    order = pairs.second[np.argsort(pairs.first)].tolist()
-    return order + [j for j in range(len(parts)) if j not in order]
+    match = dict(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+    return [*map(match.get, range(len(first))), *(j for j in range(len(parts)) if j not in match.values())]
 
 
 def downloads(shown: Sequence[Pictures]) -> dict[str, str]:
