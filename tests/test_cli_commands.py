@@ -189,6 +189,13 @@ def test_transform_takes_negative_entries_if_asked(here, X, capsys):
     np.testing.assert_array_equal(np.load("a.npy"), expected)
 
 
+def test_any_format_with_negative_entries_is_converted(here, X):
+    np.save("noise.npy", X - 1)
+    assert main(["convert", "noise.npy", "noise.csv", "-q"]) == 0
+    assert main(["convert", "noise.csv", "back.npy", "-q"]) == 0
+    np.testing.assert_array_equal(np.load("back.npy"), X - 1)
+
+
 def test_tables_with_negative_entries_are_fitted_shown_and_grouped(here, X):
     convert(Table(X, "made up", "nowhere"), here / "noise.csv")
     text = (here / "noise.csv").read_text().splitlines()
