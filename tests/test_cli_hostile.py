@@ -14,7 +14,7 @@ from partwise.cli import main
     ("arguments", "code", "message"),
     [
         (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
-        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "has lo > hi: give (0.2, 0.4)"),
+        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "--sparsity 0.4:0.2 has lo > hi: give 0.2:0.4"),
         (
             ["fit", "x.csv", "--nonzeros", "3"],
             2,
