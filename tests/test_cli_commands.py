@@ -178,6 +178,24 @@ def test_negative_entries_from_files(here, X):
     np.testing.assert_allclose(np.load("a.npy"), model.activations_, atol=1e-9)
 
 
+def test_transform_takes_negative_entries_if_asked(here, X, capsys):
+    assert main(["fit", "x.npy", "-r", "3", "--out", "x.pw", *QUICK]) == 0
+    np.save("noise.npy", X - 1)
+    command = ["transform", "x.pw", "noise.npy", "--out", "a.npy", "-q"]
+    assert main(command) == 1
+    assert "set --negative allow" in capsys.readouterr().err
+    assert main([*command, "--negative", "allow"]) == 0
+    expected = pw.load("x.pw").set_params(negative="allow").transform(X - 1)
+    np.testing.assert_array_equal(np.load("a.npy"), expected)
+
+
+def test_any_format_with_negative_entries_is_converted(here, X):
+    np.save("noise.npy", X - 1)
+    assert main(["convert", "noise.npy", "noise.csv", "-q"]) == 0
+    assert main(["convert", "noise.csv", "back.npy", "-q"]) == 0
+    np.testing.assert_array_equal(np.load("back.npy"), X - 1)
+
+
 def test_tables_with_negative_entries_are_fitted_shown_and_grouped(here, X):
     convert(Table(X, "made up", "nowhere"), here / "noise.csv")
     text = (here / "noise.csv").read_text().splitlines()

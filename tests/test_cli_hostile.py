@@ -14,7 +14,7 @@ from partwise.cli import main
     ("arguments", "code", "message"),
     [
         (["fit", "x.csv", "--sparsity", "1.2"], 2, "--sparsity 1.2 is outside [0, 1]"),
-        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "has lo > hi: give (0.2, 0.4)"),
+        (["fit", "x.csv", "--sparsity", "0.4:0.2"], 2, "--sparsity 0.4:0.2 has lo > hi: give 0.2:0.4"),
         (
             ["fit", "x.csv", "--nonzeros", "3"],
             2,
@@ -56,6 +56,9 @@ from partwise.cli import main
         (["fit", "x.csv", "--components-out", "p.xyz"], 1, "p.xyz has an unsupported extension"),
         (["fit", "x.csv", "--components-out", "p.nii"], 1, "only if the data is NIfTI"),
         (["fit", "x.csv", "--mask", "m.nii"], 1, "mask applies only to NIfTI"),
+        (["info", "x.csv", "-r", "0"], 2, "--components 0: give a whole number of at least 1"),
+        (["info", "x.csv", "--components", "-2"], 2, "--components -2: give a whole number of at least 1"),
+        (["info", "x.csv", "--seed", "-1"], 2, "--seed -1: give None, a whole number of at least 0"),
         (["info", "text.npy"], 1, "text.npy cannot be read: it is not a .npy file"),
         (["transform", "x.csv", "x.csv", "--out", "y.csv"], 1, "x.csv"),
         (["transform", "x.pw", "narrow.csv", "--out", "y.csv"], 1, "narrow.csv lacks 14 of the 16 features"),

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 import partwise as pw
 from partwise.selection.clustering import local_density, medians, neighbours, unit_rows
+from partwise.selection.programs import projected
 from partwise.selection.runs import read_runs
 
 NAMES = [f"f{j}" for j in range(24)]
@@ -122,6 +123,21 @@ def test_sparse_parts_meet_the_sparsity(X):
     )
     assert (levels >= 0.3 - 1e-10).all()
     assert (levels <= 0.4 + 1e-10).all()
+
+
+@pytest.mark.parametrize("sparsity", [0.6, 0.8])
+def test_a_consensus_has_no_features_that_no_run_has(X, sparsity):
+    found = pw.consensus(X, ranks=4, n_runs=6, sparsity=sparsity, random_state=0).at(4)
+    for j in range(4):
+        runs = found.spectra[found.labels == j]
+        assert not (found.components[j] > 0)[(runs == 0).all(axis=0)].any()
+
+
+def test_a_consensus_gets_features_if_its_own_are_too_few_for_the_sparsity():
+    parts = projected(np.eye(2, 9), 0.2)
+    np.testing.assert_allclose(pw.hoyer_sparsity(parts, axis=1), 0.2, atol=1e-10)
+    assert (parts.argmax(axis=1) == [0, 1]).all()
+    assert (parts > 0).all()
 
 
 @pytest.fixture(scope="module")

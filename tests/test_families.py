@@ -150,3 +150,10 @@ def test_donors_that_are_missing_or_alone(donors):
         pw.cells.programs(lost, by="donor", ranks=2)
     with pytest.raises(TypeError, match="not an AnnData"):
         pw.cells.programs(np.eye(3), by="donor", ranks=2)
+
+
+def test_a_donor_that_cannot_be_fitted_is_named(donors):
+    small = donors.copy()
+    small.obs["donor"] = ["a"] * (small.n_obs // 2) + ["b"] * (small.n_obs - small.n_obs // 2 - 1) + ["tiny"]
+    with pytest.raises(ValueError, match=r"donor 'tiny' \(1 cells\) cannot be fitted, leave it out: no gene is over-"):
+        pw.cells.programs(small, by="donor", ranks=2)

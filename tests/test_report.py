@@ -340,6 +340,11 @@ def test_summary_equals_the_model(model):
     assert weights == sorted(model.components_[1][model.components_[1] > 0], reverse=True)
 
 
+def test_an_x_of_zeros_has_no_error():
+    model = pw.SparseNMF(2, sparsity=0.5, random_state=0).fit(np.zeros((5, 4)))
+    assert summary(model).relative_error == 0
+
+
 # notebooks
 
 

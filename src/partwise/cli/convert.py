@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if options.data[0].endswith(".pw"):
         return convert_model(options)
     targets = check_targets(options, {"data": (options.out, write.DATA)})
-    table = read_data(options)
+    table = read_data(options, negative="allow")
     convert(table, targets["data"])
     print_results(options, facts_about(table), [described(table)], targets)
     return 0

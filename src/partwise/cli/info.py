@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..engine.options import FLAGS
-from .common import add_data, add_verbosity, described, facts_about, print_results, read_data
+from .common import UsageError, add_data, add_verbosity, described, facts_about, print_results, read_data
 from .model_options import add_flags
 
 SUMMARY = "Describe a data set and suggest a sparsity to start from"
@@ -41,11 +41,17 @@ def run(options: argparse.Namespace) -> int:
     """Read, count, fit without a sparsity constraint, print."""
     from ..data import as_data
     from ..engine.natural import natural_fit
+    from ..engine.validation import as_count, as_generator
 
+    try:
+        count = as_count(options.components, "n_components")
+        as_generator(options.seed)
+    except ValueError as error:
+        raise UsageError(error) from error
     table = read_data(options)
     data = as_data(table.X, missing=True, signed=options.negative == "allow")
     zeros, largest, missing, unseen = counted(data)
-    found = natural_fit(data, min(options.components, *data.shape), options.seed)
+    found = natural_fit(data, min(count, *data.shape), options.seed)
     natural = None if found is None else found.sparsity
     sizes = {level: features_at(level, table.shape[1]) for level in LEVELS}
     facts = {

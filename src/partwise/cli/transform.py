@@ -37,6 +37,11 @@ def add_options(parser: Any) -> None:
         choices=("error", "em"),
         help="empty cells and NaN are an error, or missing entries to skip (default: as in the fit)",
     )
+    parser.add_argument(
+        "--negative",
+        choices=("error", "allow"),
+        help="negative entries are an error, or fitted by the squared error (default: as in the fit)",
+    )
     group = parser.add_argument_group("Output")
     group.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="activations, one row per sample: .csv, .tsv, .npy"
@@ -52,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
     targets = check_targets(options, {"activations": (options.out, ACTIVATIONS)})
     model = load_matrix_model(options.model)
-    if options.missing is not None:
-        model.set_params(missing=options.missing)
+    model.set_params(**{name: getattr(options, name) for name in ("missing", "negative") if getattr(options, name)})
     table = read_data(options, getattr(model, "origin_", None), model.negative)
     check_kept(table)
     known = tuple(map(str, getattr(model, "feature_names_in_", ())))

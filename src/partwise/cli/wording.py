@@ -33,7 +33,11 @@ def with_flags(message: str, names: Iterable[str] = ()) -> str:
     known = "|".join(flags)
     words = "|".join(name for name in flags if "_" in name or name in RENAMED)  # the others may be plain English
     message = re.sub(rf"\b({known})=True\b", lambda match: flags[match[1]], message)
-    message = re.sub(r"(?<=sparsity=)\((\S+), (\S+)\)", r"\1:\2", message).replace("=None:", "=:").replace(":None", ":")
+    message = (
+        re.sub(r"(?:(?<=sparsity=)|(?<=hi: give ))\((\S+), (\S+)\)", r"\1:\2", message)
+        .replace("=None:", "=:")
+        .replace(":None", ":")
+    )
     message = re.sub(rf"\b({known})='(\w+)'", lambda match: f"{flags[match[1]]} {match[2]}", message)
     pattern = rf"\b({known})=|'({known})'|(?<![\w./'-])({words})(?![\w/'-]|\.\w)"
     return re.sub(pattern, lambda match: flags[match[match.lastindex or 0]] + " " * (match.lastindex == 1), message)

@@ -206,7 +206,7 @@ def _of_estimator(model: Any) -> Summary:
         asked=asked,
         asked_in_words=words,
         explained=explained,
-        relative_error=None if explained is None else float(np.sqrt(max(1 - float(np.sum(explained)), 0.0))),
+        relative_error=None if explained is None else error_of(explained, getattr(model, "reconstruction_err_", None)),
         losses=getattr(model, "loss_curve_", None),
         loss=getattr(model, "loss", "squared"),
         times=getattr(model, "time_curve_", None),
@@ -283,3 +283,8 @@ def strongest(values: Array, names: Names | None, kind: str, top: int) -> list[t
     order = np.argpartition(-values, top - 1)[:top] if top < len(values) else np.arange(len(values))
     order = order[np.argsort(-values[order], kind="stable")]
     return [(f"{kind} {i}" if names is None else str(names[i]), float(values[i])) for i in order if values[i] > 0]
+
+
+def error_of(explained: Array, distance: float | None) -> float:
+    """The relative error, given what each component explains; 0 if the model is exact, as for an X of zeros."""
+    return 0.0 if distance == 0 else float(np.sqrt(max(1 - float(np.sum(explained)), 0.0)))

@@ -38,8 +38,8 @@ class Programs:
     Attributes
     ----------
     components : array of shape (rank, features)
-        The median of each cluster, projected to the requested sparsity if any, with unit norm. Ordered by their share
-        of the activations, largest first.
+        The median of each cluster, projected to the requested sparsity if any (within its support where possible),
+        with unit norm. Ordered by their share of the activations, largest first.
     activations : array of shape (samples, rank)
         The exact nonnegative least squares solution for these components, or that which minimises the divergence.
     density : array of shape (n_runs · rank,)
@@ -225,11 +225,16 @@ def assemble(
 
 
 def projected(parts: Array, sparsity: Shape) -> Array:
-    """The nearest components of the requested sparsity, with unit norm."""
+    """The nearest components of the requested sparsity, with unit norm.
+
+    A median that is slightly too sparse would get a tiny weight everywhere. Features without a weight therefore get one
+    only if the others cannot reach the sparsity.
+    """
     if sparsity is None:
         return unit_rows(parts)
     sets = as_columns(sparsity, len(parts))  # type: ignore[arg-type]
-    return unit_rows(np.ascontiguousarray(sets.project(as_factor(parts.T)).T))
+    inside = np.where(parts > 0, parts, -1.0)
+    return unit_rows(np.ascontiguousarray(sets.project(as_factor(inside.T)).T))
 
 
 def shares(activations: Array, parts: Array) -> Array:

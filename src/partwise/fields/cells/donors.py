@@ -91,7 +91,10 @@ def programs(
         some = counts[rows][:, genes]
         filled = np.asarray(some.sum(axis=1)).ravel() > 0
         kept = some[filled]
-        ready = prepared(kept, adata.obs_names[rows][filled], adata.var_names[genes], None, None, check_counts)
+        try:
+            ready = prepared(kept, adata.obs_names[rows][filled], adata.var_names[genes], None, None, check_counts)
+        except ValueError as error:
+            raise ValueError(f"donor {name!r} ({len(rows)} cells) cannot be fitted, leave it out: {error}") from error
         table = Table(ready.matrix, "genes", str(name), tuple(ready.cells), tuple(ready.chosen_genes))
         found = consensus_of(table, wanted, n_runs, **{"precision": "single", **options})
         for rank in wanted:
