@@ -22,7 +22,7 @@ def planted_samples(rng):
 
 @pytest.fixture
 def stages(monkeypatch):
-    """The iterations of a start without the constraint, and then those half-way to the sparsity."""
+    """The iterations of a start without the constraint, and then those on the way to the sparsity."""
     found = [], []
     automatic = staged.automatic
 
@@ -88,20 +88,22 @@ def test_above_it_the_unconstrained_fit_goes_on(X, side, stages):
     np.testing.assert_allclose(found, 0.6, atol=1e-10)
 
 
-def test_a_stop_half_way_is_only_for_components_that_have_not_settled(X, stages, monkeypatch):
+def test_the_sparsity_rises_in_steps_only_if_components_have_not_settled(X, stages, monkeypatch):
     pw.ssnmf(X + 0.5, 4, sparsity=0.6, **LIMITS)
     assert staged.SHORT < stages[0][-1] < staged.LONG
     assert stages[1] == []
     monkeypatch.setattr(staged, "LONG", 20)
     pw.ssnmf(X + 0.5, 4, sparsity=0.6, **LIMITS)
-    assert (stages[0][-1], stages[1][-1]) == (20, staged.SHORT)
+    assert stages[0][-1] == 20
+    assert stages[1] == [*range(staged.SHORT + 1)] * (staged.STEPS - 1)
 
 
-def test_half_way_is_in_the_middle_of_the_present_and_the_requested_sparsity():
+def test_the_steps_are_between_the_present_and_the_requested_sparsity():
     parts = np.asfortranarray(np.random.default_rng(0).random((30, 3)))
     sets = one_sided(None, 0.9, 3, "fast")[1]
-    (level,) = set(staged.levels(sets.relaxed(staged.halfway(parts, sets))).values())
-    assert level == pytest.approx((0.9 + pw.hoyer_sparsity(parts, axis=0).mean()) / 2)
+    found = [staged.levels(sets.relaxed(share))[0] for share in staged.on_the_way(parts, sets)]
+    own = pw.hoyer_sparsity(parts, axis=0).mean()
+    np.testing.assert_allclose(found, own + (0.9 - own) * np.array([0.25, 0.5, 0.75]))
 
 
 def test_a_sparsity_that_leaves_little_of_the_components_needs_few_iterations(X, stages):

@@ -32,6 +32,7 @@ GRADUAL = (0.2, 0.4, 0.6, 0.8)  # sparsities of the gradual start, relative to t
 SHORT, LONG = 10, 40  # iterations without the constraint: at least, and at most
 LITTLE, MOST = 0.1, 0.7  # they go on if the constraint would remove a share of the components between these
 SETTLED = 0.2  # the tolerance of these iterations
+STEPS = 4  # from the sparsity of their result to the requested one, if it has not settled
 CLOSE = 10  # iterations with the squared loss, before those with the Kullback–Leibler divergence
 
 
@@ -49,9 +50,9 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
     """Initial factors for two blocks, of which one has sparse columns.
 
     Ten iterations without the constraint lead from samples to components. If the constraint would remove much of the
-    components, there are up to forty and, if the components have not settled by then, ten more at a sparsity half-way
-    to the requested one. If it would remove most of them, ten are enough: all starts end alike. Different levels go to
-    the components that they suit best.
+    components, there are up to forty and, if the components have not settled by then, ten more at each of three
+    sparsities on the way to the requested one. If it would remove most of them, ten are enough: all starts end alike.
+    Different levels go to the components that they suit best.
     """
     sets = [b.sets for b in blocks]
     mode = 0 if levels(sets[0]) else 1
@@ -71,9 +72,9 @@ async def automatic(blocks: Sequence[Block], start: Start, fit: ShortFit) -> Fac
     factors = await fit(start("samples", [b.sets for b in free]), free, LONG, enough)
     factors = assigned(with_unit_columns(factors, sets, mode), sets, mode)
     if n_iter == LONG and not listed and not close(factors[mode]):
-        share = halfway(factors[mode], sets[mode])
-        relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
-        factors = await fit(projected(factors, relaxed), relaxed, SHORT)
+        for share in on_the_way(factors[mode], sets[mode]):
+            relaxed = [replace(b, sets=b.sets.relaxed(share)) for b in blocks]
+            factors = await fit(projected(factors, relaxed), relaxed, SHORT)
     return projected(factors, blocks)
 
 
@@ -132,10 +133,11 @@ def removed(factor: Array, sets: Sets) -> float:
     return sum(1 - likeness(factor[:, j], sets[j]) ** 2 for j in rising) / len(asked)
 
 
-def halfway(factor: Array, sets: Sets) -> float:
-    """The share of the requested sparsity that is half-way between the sparsity of a factor and the requested one."""
+def on_the_way(factor: Array, sets: Sets) -> list[float]:
+    """Shares of the requested sparsity, in equal steps between the sparsity of a factor and the requested one."""
     asked = levels(sets)
-    return min(1.0, (1 + float(sparsities(factor, asked).mean() / np.mean([*asked.values()]))) / 2)
+    own = float(sparsities(factor, asked).mean() / np.mean([*asked.values()]))
+    return np.linspace(min(own, 1.0), 1, STEPS + 1)[1:-1].tolist()
 
 
 def sparsities(factor: Array, columns: Iterable[int]) -> Array:
