@@ -37,7 +37,7 @@ Run `partwise COMMAND --help` for the options of a command, with examples.
 Existing files are overwritten with --force only. If fit, transform, select, explore or consensus
 cannot write a result to its file (disk full, …), they write it elsewhere, and the message says where.
 
-exit codes: 0 success, 1 error in the data or a file, 2 error in the command line or no command, 130 interrupted
+exit codes: 0 success, 1 error in data, a file or a value, 2 malformed option or no command, 130 interrupted
 
 shell completion (pip install 'partwise[completion]'):
   bash: echo 'eval "$(partwise --print-completion bash)"' >> ~/.bashrc
