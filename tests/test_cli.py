@@ -35,7 +35,7 @@ def test_help(arguments, word, capsys):
 def test_no_command_is_answered_with_the_help(capsys):
     assert main([]) == 2
     said = capsys.readouterr()
-    assert (said.out, "first steps:" in said.err, "2 error in the command line or no command" in said.err) == (
+    assert (said.out, "first steps:" in said.err, "2 malformed option or no command" in said.err) == (
         "",
         True,
         True,

@@ -28,7 +28,7 @@ from ..runtime.interrupts import interrupts
 from ..statistics import gram
 
 LAST = 3  # a level has settled if this many iterations lower the error by at most
-FREE, SPARSER, DENSER, WITHIN = 5e-4, 7e-5, 7e-4, 1.5e-3  # this share; within a stride, whose ends are fitted before
+FREE, SPARSER, DENSER, WITHIN = 5e-4, 4e-5, 7e-4, 1.5e-3  # this share; within a stride, whose ends are fitted before
 STRIDE = 0.15  # of the sparsity
 
 
